@@ -119,7 +119,9 @@ def require_choice(value: object, name: str, choices: Sequence[T]) -> T:
 def require_columns(frame: Any, columns: Sequence[str], name: str = "frame") -> None:
     """Raise :class:`InputError` naming the columns that ``frame`` lacks, or has twice."""
     if not hasattr(frame, "columns"):
-        raise InputError(f"{name} must be a pandas DataFrame, got {type(frame).__name__}: write pandas.DataFrame({{...}})")
+        raise InputError(
+            f"{name} must be a pandas DataFrame, got {type(frame).__name__}: write pandas.DataFrame({{...}})"
+        )
     for column in columns:
         if list(frame.columns).count(column) > 1:
             raise InputError(f"{name} has more than one column {column!r}: rename all but one")

@@ -1,0 +1,397 @@
+"""Stores of runs, deployment outcomes and judge health: in memory, or in the reference package's files.
+
+Files are append-only: :class:`anima.jsonl.JsonlFile` says what several writers, crashes and full disks do to them,
+:class:`anima.jsonl.JsonlReader` what a corrupt line does. A store on disk sees what other processes append. Records
+are immutable, so that stores hand them out without copying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from anima.checks import require_choice
+from anima.errors import InputError
+from anima.jsonl import BadLine, Durability, JsonlFile, OnCorrupt, plain
+from anima.metaeval.records import (
+    Artifact,
+    BudgetEntry,
+    DeploymentOutcome,
+    Event,
+    Record,
+    Run,
+    Span,
+    build,
+    records_frame,
+)
+from anima.metaeval.shelves import Disk, R, Table
+from anima.metaeval.snapshot import SENTINEL_METRICS, SentinelSnapshot, validate_sentinel_snapshot
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+Kind = Literal["runs", "spans", "events", "artifacts", "budget"]
+
+MAX_BYTES: Final = 32 * 1024 * 1024  # the reference package's size of a file
+_KINDS: Final[dict[Kind, tuple[type[Record], str]]] = {
+    "runs": (Run, "run_id"),
+    "spans": (Span, "span_id"),
+    "events": (Event, ""),
+    "artifacts": (Artifact, ""),
+    "budget": (BudgetEntry, ""),
+}
+
+
+class _Store:
+    """What all stores share."""
+
+    _shelves: dict[Any, Table[Any] | Disk[Any]]
+    _where: str = ""
+
+    def flush(self) -> None:
+        """Return when all records are on the disk; matters with ``durability="batch"`` only."""
+        for shelf in self._shelves.values():
+            shelf.flush()
+
+    def problems(self) -> list[BadLine]:
+        """Return the lines left out: quarantined ones, and the record in flight when a writer was stopped."""
+        return [problem for shelf in self._shelves.values() for problem in shelf.problems()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where})"
+
+    def _in_folder(
+        self, folder: str | os.PathLike[str], max_bytes: int, durability: Durability, on_corrupt: OnCorrupt
+    ) -> Callable[[str, type[R], str], Disk[R]]:
+        self._where = repr(str(folder))
+
+        def shelf(name: str, model: type[R], key: str = "") -> Disk[R]:
+            path = Path(folder).expanduser() / f"{name}.ndjson"
+            return Disk(model, JsonlFile(path, max_bytes=max_bytes, durability=durability), on_corrupt, key)
+
+        return shelf
+
+
+class TraceStore(_Store):
+    """Runs and what happened in them; use :class:`MemoryTraceStore` or :class:`JsonlTraceStore`.
+
+    Every ``append_…`` takes a record or a mapping of its fields by either spelling.
+    """
+
+    def append_run(self, run: Run | Mapping[str, Any]) -> None:
+        """Add a run; its id must be new."""
+        self._add("runs", [run])
+
+    def append_span(self, span: Span | Mapping[str, Any]) -> None:
+        """Add a span."""
+        self._add("spans", [span])
+
+    def append_event(self, event: Event | Mapping[str, Any]) -> None:
+        """Add an event."""
+        self._add("events", [event])
+
+    def append_artifact(self, artifact: Artifact | Mapping[str, Any]) -> None:
+        """Add an artifact."""
+        self._add("artifacts", [artifact])
+
+    def append_budget_entry(self, entry: BudgetEntry | Mapping[str, Any]) -> None:
+        """Add a line of the ledger."""
+        self._add("budget", [entry])
+
+    def extend(self, kind: Kind, records: Iterable[Record | Mapping[str, Any]]) -> None:
+        """Add many records of one kind at once: one lock, one fsync."""
+        self._add(require_choice(kind, "kind", tuple(_KINDS)), records)
+
+    def update_run(self, run_id: str, patch: Mapping[str, Any]) -> None:
+        """Replace top-level fields of a run."""
+        self._shelves["runs"].patch(run_id, _wire(Run, patch))
+
+    def update_span(self, span_id: str, patch: Mapping[str, Any]) -> None:
+        """Replace top-level fields of the first span with this id."""
+        self._shelves["spans"].patch(span_id, _wire(Span, patch))
+
+    def get_run(self, run_id: str) -> Run | None:
+        """Return a run; None if there is none."""
+        return next((run for run in self._shelves["runs"].records() if run.run_id == run_id), None)
+
+    def runs(
+        self,
+        *,
+        scenario_id: str | None = None,
+        variant_id: str | None = None,
+        status: str | None = None,
+        parent_run_id: str | None = None,
+        project_id: str | None = None,
+        chat_id: str | None = None,
+        layer: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[Run]:
+        """Return the runs that match all filters, in order; empty filters do not count, times are inclusive."""
+        wanted = {
+            "scenario_id": scenario_id, "variant_id": variant_id, "status": status, "parent_run_id": parent_run_id,
+            "project_id": project_id, "chat_id": chat_id, "layer": layer,
+        }  # fmt: skip
+        return _select(self._shelves["runs"].records(), wanted, "started_at", since, until, tags=tags)
+
+    def spans(
+        self,
+        *,
+        run_id: str | None = None,
+        parent_span_id: str | None = None,
+        kind: str | None = None,
+        name: str | None = None,
+        tool_name: str | None = None,
+        judge_id: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[Span]:
+        """Return the spans that match all filters; a tool name means tool spans, a judge id judge spans."""
+        wanted = {
+            "run_id": run_id, "parent_span_id": parent_span_id, "kind": kind, "name": name, "tool_name": tool_name,
+            "judge_id": judge_id,
+        }  # fmt: skip
+        found = _select(self._shelves["spans"].records(), wanted, "started_at", since, until)
+        for only, given in (("tool", tool_name), ("judge", judge_id)):
+            found = [span for span in found if not given or span.kind == only]
+        return found
+
+    def events(
+        self,
+        *,
+        run_id: str | None = None,
+        span_id: str | None = None,
+        kind: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[Event]:
+        """Return the events that match all filters."""
+        wanted = {"run_id": run_id, "span_id": span_id, "kind": kind}
+        return _select(self._shelves["events"].records(), wanted, "timestamp", since, until)
+
+    def artifacts(self, run_id: str) -> list[Artifact]:
+        """Return the artifacts of a run."""
+        return [artifact for artifact in self._shelves["artifacts"].records() if artifact.run_id == run_id]
+
+    def budget(self, run_id: str) -> list[BudgetEntry]:
+        """Return the ledger of a run."""
+        return [entry for entry in self._shelves["budget"].records() if entry.run_id == run_id]
+
+    def to_frame(self, kind: Kind = "runs") -> pd.DataFrame:
+        """Return all records of one kind; see :func:`~anima.metaeval.records.records_frame`."""
+        kind = require_choice(kind, "kind", tuple(_KINDS))
+        return records_frame(self._shelves[kind].records(), _KINDS[kind][0])
+
+    def _add(self, kind: Kind, records: Iterable[Record | Mapping[str, Any]]) -> None:
+        self._shelves[kind].add([build(_KINDS[kind][0], record, kind.removesuffix("s")) for record in records])
+
+
+class MemoryTraceStore(TraceStore):
+    """Runs and what happened in them, as long as the process lives."""
+
+    def __init__(self, runs: Iterable[Run | Mapping[str, Any]] = ()) -> None:
+        self._shelves = {kind: Table(model, key) for kind, (model, key) in _KINDS.items()}
+        self._add("runs", runs)
+
+
+class JsonlTraceStore(TraceStore):
+    """Runs and what happened in them, in ``runs``, ``spans``, ``events``, ``artifacts`` and ``budget.ndjson``.
+
+    Parameters
+    ----------
+    folder
+        Made at the first append.
+    max_bytes
+        Size from which a file is renamed to ``NAME.MILLISECONDS.ndjson`` before an append.
+    durability, on_corrupt
+        See :class:`anima.jsonl.JsonlFile` and :class:`anima.jsonl.JsonlReader`.
+
+    Notes
+    -----
+    An update is a row of its own, marked ``"_update": true``; reading applies updates after all records, in file
+    order. An update of a record that is nowhere is an error.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        durability: Durability = "record",
+        on_corrupt: OnCorrupt = "error",
+    ) -> None:
+        shelf = self._in_folder(folder, max_bytes, durability, on_corrupt)
+        self._shelves = {kind: shelf(kind, model, key) for kind, (model, key) in _KINDS.items()}
+
+
+class OutcomeStore(_Store):
+    """What the world said about runs; use :class:`MemoryOutcomeStore` or :class:`JsonlOutcomeStore`."""
+
+    def append(self, outcome: DeploymentOutcome | Mapping[str, Any]) -> None:
+        """Add an outcome."""
+        self.extend([outcome])
+
+    def extend(self, outcomes: Iterable[DeploymentOutcome | Mapping[str, Any]]) -> None:
+        """Add many outcomes at once: one lock, one fsync."""
+        self._shelves["outcomes"].add([build(DeploymentOutcome, outcome, "outcome") for outcome in outcomes])
+
+    def outcomes(
+        self,
+        *,
+        run_ids: Iterable[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        source: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[DeploymentOutcome]:
+        """Return the outcomes that match all filters, in order.
+
+        ``run_ids``: an empty list matches nothing. ``since`` and ``until`` (ms, inclusive) hold for ``captured_at``.
+        """
+        found = _select(
+            self._shelves["outcomes"].records(), {"source": source}, "captured_at", since, until, labels=labels
+        )
+        if run_ids is None:
+            return found
+        if isinstance(run_ids, str):
+            raise InputError(f"run_ids must be a list of ids, got one str: write [{run_ids!r}]")
+        ids = set(run_ids)
+        return [outcome for outcome in found if outcome.run_id in ids]
+
+    def for_run(self, run_id: str) -> list[DeploymentOutcome]:
+        """Return the outcomes of one run."""
+        return self.outcomes(run_ids=[run_id])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per outcome with columns ``metrics.<name>`` and ``labels.<name>``."""
+        return records_frame(self._shelves["outcomes"].records(), DeploymentOutcome)
+
+
+class MemoryOutcomeStore(OutcomeStore):
+    """Deployment outcomes, as long as the process lives."""
+
+    def __init__(self, outcomes: Iterable[DeploymentOutcome | Mapping[str, Any]] = ()) -> None:
+        self._shelves = {"outcomes": Table(DeploymentOutcome)}
+        self.extend(outcomes)
+
+
+class JsonlOutcomeStore(OutcomeStore):
+    """Deployment outcomes in ``outcomes.ndjson`` and its renamed predecessors; see :class:`JsonlTraceStore`.
+
+    Other files of the folder are not read, and a corrupt line never ends the reading silently.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        durability: Durability = "record",
+        on_corrupt: OnCorrupt = "error",
+    ) -> None:
+        shelf = self._in_folder(folder, max_bytes, durability, on_corrupt)
+        self._shelves = {"outcomes": shelf("outcomes", DeploymentOutcome, "")}
+
+
+class SentinelStore(_Store):
+    """The history of judges' health; use :class:`MemorySentinelStore` or :class:`JsonlSentinelStore`."""
+
+    def append(self, snapshot: SentinelSnapshot | Mapping[str, Any]) -> None:
+        """Add a snapshot."""
+        self.extend([snapshot])
+
+    def extend(self, snapshots: Iterable[SentinelSnapshot | Mapping[str, Any]]) -> None:
+        """Add many snapshots at once."""
+        self._shelves["snapshots"].add([validate_sentinel_snapshot(snapshot) for snapshot in snapshots])
+
+    def history(self, judge_id: str | None = None) -> list[SentinelSnapshot]:
+        """Return all snapshots, or those of one judge, in the order they were added."""
+        return [
+            snapshot
+            for snapshot in self._shelves["snapshots"].records()
+            if judge_id is None or snapshot.judge_id == judge_id
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per snapshot and metric: ``at`` (UTC), judge, model, metric, value, n, low, high.
+
+        A snapshot without metrics, which marks a change of model, has one row without a metric.
+        """
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for item in self.history():
+            head = {"at": item.time, "judge_id": item.judge_id, "judge_model": item.judge_model}
+            measured = [name for name in SENTINEL_METRICS if item.metrics.get(name) is not None]
+            for name in measured:
+                low, high = (item.interval and item.interval.get(name)) or (None, None)
+                size = item.n and item.n.get(name)
+                rows.append(
+                    head | {"metric": name, "value": item.metrics.get(name), "n": size, "low": low, "high": high}
+                )
+            if not measured:
+                rows.append(head)
+        columns = ["at", "judge_id", "judge_model", "metric", "value", "n", "low", "high"]
+        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[4:], "float64"))
+
+
+class MemorySentinelStore(SentinelStore):
+    """Snapshots, as long as the process lives."""
+
+    def __init__(self, snapshots: Iterable[SentinelSnapshot | Mapping[str, Any]] = ()) -> None:
+        self._shelves = {"snapshots": Table(SentinelSnapshot)}
+        self.extend(snapshots)
+
+
+class JsonlSentinelStore(SentinelStore):
+    """Snapshots in one file, never renamed; all lines are checked before one judge's are picked."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, durability: Durability = "record", on_corrupt: OnCorrupt = "error"
+    ) -> None:
+        self._where = repr(str(path))
+        self._shelves = {"snapshots": Disk(SentinelSnapshot, JsonlFile(path, durability=durability), on_corrupt)}
+
+
+def _wire(model: type[Record], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a patch with the names of the file."""
+    if not isinstance(patch, Mapping):
+        raise InputError(f"patch must be a mapping of fields, got {type(patch).__name__}")
+    aliases = {name: field.alias or name for name, field in model.model_fields.items()}
+    return {
+        aliases.get(name, name): value.to_dict() if isinstance(value, Record) else plain(value, f"patch.{name}")
+        for name, value in patch.items()
+    }
+
+
+def _select(
+    records: list[Any],
+    wanted: Mapping[str, Any],
+    time: str,
+    since: float | None,
+    until: float | None,
+    **mappings: Mapping[str, str] | None,
+) -> list[Any]:
+    """Return the records whose fields, times and entries of mappings match; empty wishes do not count."""
+    fields = [(name, value) for name, value in wanted.items() if value]
+    entries = [(name, key, value) for name, mapping in mappings.items() for key, value in (mapping or {}).items()]
+    if not fields and not entries and since is None and until is None:
+        return list(records)
+    return [
+        record
+        for record in records
+        if (since is None or getattr(record, time) >= since)
+        and (until is None or getattr(record, time) <= until)
+        and all(getattr(record, name) == value for name, value in fields)
+        and all((getattr(record, name) or {}).get(key) == value for name, key, value in entries)
+    ]
