@@ -77,6 +77,6 @@ def oracle_cases(oracle: Path) -> Callable[[str], list[dict]]:
 
     def read(name: str) -> list[dict]:
         text = (oracle / "oracle" / "metaeval" / f"{name}.jsonl").read_text(encoding="utf-8")
-        return [_unwrap(json.loads(line)) for line in text.splitlines() if line.strip()]
+        return [_unwrap(json.loads(line)) for line in text.split("\n") if line.strip()]
 
     return read

@@ -184,7 +184,7 @@ def test_top_k_of_nothing():
 @pytest.mark.oracle
 def test_top_k_agrees_with_the_reference_service(oracle):
     """Scores of all 400 cases; which of several equal items is meant differs on purpose (lowest index here)."""
-    lines = (oracle / "oracle/authenticity/unit_numeric.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (oracle / "oracle/authenticity/unit_numeric.jsonl").read_text(encoding="utf-8").strip().split("\n")
     cases = [case for case in map(json.loads, lines) if case["kind"] == "topk" and len(case["scores"])]
     assert len(cases) > 150
     exact = 0

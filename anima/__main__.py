@@ -1,0 +1,5 @@
+"""``python -m anima``."""
+
+from anima.cli import main
+
+main()

@@ -1,0 +1,297 @@
+"""Golden sets: whole replies with what a careful reader finds in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anima.authenticity.intents import UNCLASSIFIED, catalogue
+from anima.authenticity.markers import load_markers
+from anima.authenticity.reference import parse_json, read_jsonl, read_utf8
+from anima.checks import require_number, show
+from anima.errors import DataError, InputError
+from anima.settings import data_path
+from anima.stats import cohen_kappa
+
+#: Sets shipped with the package.
+GOLDEN_SETS = ("dev", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldSentence:
+    """A sentence of a golden reply; ``intent`` is None where the two annotators disagreed, and then it is not
+    scored.
+    """
+
+    text: str
+    start: int
+    end: int
+    intent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenReply:
+    """One reply with its labels.
+
+    Attributes
+    ----------
+    sentences
+        Labelled sentences in order; empty for sets that only give a chain.
+    chain
+        Expected chain of intents: that of the sentences, or the set's own.
+    markers, suppressed, disputed_markers
+        Ids of markers that count, that are negated or quoted, and that the annotators disagreed on (not scored).
+    regime, pole
+        None where the annotators disagreed or the set has none.
+    score_range
+        Low and high end of the expected 0 to 100 score; the mean of the two annotators' ranges.
+    """
+
+    id: str
+    response: str
+    question: str | None
+    lang: str
+    sentences: tuple[GoldSentence, ...]
+    chain: tuple[str, ...]
+    markers: frozenset[str]
+    suppressed: frozenset[str]
+    disputed_markers: frozenset[str]
+    regime: str | None
+    pole: str | None
+    score_range: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationAgreement:
+    """How far the two labellings of one set agree; intervals at 95 %, by reply where items stand in replies.
+
+    Attributes
+    ----------
+    name
+        The set, and what was labelled where that is not the intent of sentences.
+    n, n_disputed
+        Items labelled, and those with two different labels.
+    agreement, kappa
+        Raw share, and Cohen's kappa with its interval.
+    note
+        What to mind about the kappa; may be empty.
+    """
+
+    name: str
+    n: int
+    n_disputed: int
+    agreement: float
+    kappa: float
+    kappa_low: float
+    kappa_high: float
+    note: str
+
+
+def label_pairs() -> dict[str, list[tuple[str, str, str]]]:
+    """Return both labels of every written item and the text it was read in, by set.
+
+    Agreed items stand in their files with the agreed label, disputed ones in ``disputed.jsonl`` with both. Prototypes
+    and plain sentences are one set, because they were mixed before they were labelled again.
+    """
+    pairs: dict[str, list[tuple[str, str, str]]] = {}
+
+    def agree(name: str, label: str | bool | None, reply: str) -> None:
+        if label is not None:  # None stands for a disputed label
+            pairs.setdefault(name, []).append((str(label), str(label), reply))
+
+    for file in ("prototypes", "plain"):
+        for _, row in read_jsonl(data_path(f"intents/{file}.jsonl")):
+            agree("prototypes and plain sentences", row["intent"], row["id"])
+    for _, row in read_jsonl(data_path("intents/replies.jsonl")):
+        for sentence in row["sentences"]:
+            agree("training replies", sentence["intent"], row["id"])
+    for name in GOLDEN_SETS:
+        for reply in load_golden(name):
+            for item in reply.sentences:
+                agree(f"golden {name}", item.intent, reply.id)
+            agree(f"golden {name}: regime", reply.regime, reply.id)
+            agree(f"golden {name}: pole", reply.pole, reply.id)
+            for marker in load_markers():
+                if marker.id not in reply.disputed_markers:
+                    agree(f"golden {name}: markers", marker.id in reply.markers, reply.id)
+    names = {
+        "prototypes": "prototypes and plain sentences",
+        "plain": "prototypes and plain sentences",
+        "replies": "training replies",
+    }
+    for _, row in read_jsonl(data_path("disputed.jsonl"), required=("set", "id", "first", "second")):
+        name = names.get(row["set"], f"golden {row['set']}") + (f": {row['field']}" if "field" in row else "")
+        pairs.setdefault(name, []).append((str(row["first"]), str(row["second"]), row["id"].partition("#")[0]))
+    return pairs
+
+
+def annotation_agreement() -> tuple[AnnotationAgreement, ...]:
+    """Return how far the two labellings of the written data agree, set by set, recomputed from the data.
+
+    Both were made by language-model annotators working from one guide: an upper bound on what people would reach.
+    """
+    found = []
+    for name, pairs in label_pairs().items():
+        first, second, replies = zip(*pairs, strict=True)
+        kappa = cohen_kappa(first, second, clusters=replies if len(set(replies)) < len(replies) else None)
+        disputed = sum(a != b for a, b in zip(first, second, strict=True))
+        found.append(
+            AnnotationAgreement(
+                name=name,
+                n=len(pairs),
+                n_disputed=disputed,
+                agreement=1 - disputed / len(pairs),
+                kappa=kappa.value,
+                kappa_low=kappa.low,
+                kappa_high=kappa.high,
+                note=kappa.reason,
+            )
+        )
+    return tuple(found)
+
+
+def load_golden(source: str | Path | Sequence[GoldenReply] | None = None) -> tuple[GoldenReply, ...]:
+    """Load a golden set.
+
+    Parameters
+    ----------
+    source
+        ``"dev"`` (default) or ``"test"``; a ``.jsonl`` file in our form (see the chapter on extending); a
+        ``golden_tests.json`` of the reference service; or replies already loaded.
+
+    Raises
+    ------
+    DataError
+        Names file, line and field.
+
+    Examples
+    --------
+    >>> reply = load_golden("dev")[0]
+    >>> reply.chain[0], reply.sentences[0].start
+    ('VALIDATE', 0)
+    """
+    if source is None or (isinstance(source, str) and source in GOLDEN_SETS):
+        path = data_path(f"golden/{source or 'dev'}.jsonl")
+    elif isinstance(source, str | Path):
+        path = Path(source)
+        if not path.exists():
+            raise InputError(f"golden must be one of {', '.join(GOLDEN_SETS)} or a file, got {str(source)!r}")
+    else:
+        return _loaded(source)
+    if path.suffix == ".json":
+        return _service_set(path)
+    rows = read_jsonl(path, required=("id", "response", "sentences"))
+    return tuple(_reply(row, f"{path}:{number}") for number, row in rows)
+
+
+def _loaded(source: object) -> tuple[GoldenReply, ...]:
+    replies = tuple(source) if isinstance(source, Iterable) else (source,)
+    for i, reply in enumerate(replies):
+        if not isinstance(reply, GoldenReply):
+            raise InputError(
+                f"golden must be one of {', '.join(GOLDEN_SETS)}, a file or a list of GoldenReply; item {i} is {show(reply)}"
+            )
+    return replies
+
+
+def _reply(row: dict[str, Any], where: str) -> GoldenReply:
+    response = _text(row, "response", where)
+    if not isinstance(row["sentences"], list):
+        raise DataError(f"{where}: field 'sentences' must be a list, got {show(row['sentences'])}")
+    sentences = []
+    at = 0
+    for k, item in enumerate(row["sentences"]):
+        place = f"{where}: field 'sentences[{k}]'"
+        if (
+            not isinstance(item, dict)
+            or not isinstance(item.get("text"), str)
+            or not item["text"]
+            or "intent" not in item
+        ):
+            raise DataError(f"{place}: must have 'text' and 'intent', got {show(item)}")
+        intent = item["intent"]
+        if intent is not None and (not isinstance(intent, str) or intent not in (UNCLASSIFIED, *catalogue())):
+            raise DataError(
+                f"{place}: unknown intent {show(intent)}; use one of {', '.join(catalogue())}, {UNCLASSIFIED} or null"
+            )
+        start = response.find(item["text"], at)
+        if start < 0:
+            raise DataError(f"{place}: {show(item['text'])} is no slice of the response after character {at}")
+        at = start + len(item["text"])
+        sentences.append(GoldSentence(item["text"], start, at, intent))
+    given = row.get("score_ranges") or ([row["score_range"]] if row.get("score_range") else [])
+    if not isinstance(given, list):
+        raise DataError(f"{where}: field 'score_ranges' must be a list of [low, high], got {show(given)}")
+    ranges = [_range(pair, f"{where}: field 'score_ranges[{k}]'") for k, pair in enumerate(given)]
+    return GoldenReply(
+        id=str(row["id"]),
+        response=response,
+        question=_text(row, "question", where) or None,
+        lang=_text(row, "lang", where),
+        sentences=tuple(sentences),
+        chain=tuple(s.intent for s in sentences if s.intent is not None),
+        markers=frozenset(_texts(row, "markers", where)),
+        suppressed=frozenset(_texts(row, "suppressed", where)),
+        disputed_markers=frozenset(_texts(row, "disputed_markers", where)),
+        regime=_text(row, "regime", where) or None,
+        pole=_text(row, "pole", where) or None,
+        score_range=(sum(r[0] for r in ranges) / len(ranges), sum(r[1] for r in ranges) / len(ranges))
+        if ranges
+        else None,
+    )
+
+
+def _service_set(path: Path) -> tuple[GoldenReply, ...]:
+    raw = parse_json(read_utf8(path), path)
+    tests = raw.get("tests") if isinstance(raw, dict) else None
+    if not isinstance(tests, list):
+        raise DataError(f"{path}: must be an object with a list 'tests', got {show(raw)}")
+    replies = []
+    for i, test in enumerate(tests):
+        where = f"{path}: tests[{i}]"
+        if not isinstance(test, dict) or not isinstance(test.get("response"), str):
+            raise DataError(f"{where}: must be an object with a string 'response', got {show(test)}")
+        given = test.get("expected_authenticity_range")
+        replies.append(
+            GoldenReply(
+                id=str(test.get("id", i)),
+                response=test["response"],
+                question=_text(test, "question", where) or None,
+                lang=_text(test, "lang", where),
+                sentences=(),
+                chain=tuple(_texts(test, "expected_intent_chain", where)),
+                markers=frozenset(_texts(test, "expected_markers", where)),
+                suppressed=frozenset(),
+                disputed_markers=frozenset(),
+                regime=None,
+                pole=None,
+                score_range=_range(given, f"{where}: field 'expected_authenticity_range'") if given else None,
+            )
+        )
+    return tuple(replies)
+
+
+def _text(row: dict[str, Any], name: str, where: str) -> str:
+    value = row.get(name)
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"{where}: field {name!r} must be a string, got {show(value)}")
+    return value or ""
+
+
+def _texts(row: dict[str, Any], name: str, where: str) -> list[str]:
+    value = row.get(name)
+    if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise DataError(f"{where}: field {name!r} must be a list of strings, got {show(value)}")
+    return value or []
+
+
+def _range(pair: Any, where: str) -> tuple[float, float]:
+    try:
+        low, high = (require_number(value, "it", low=0, high=100) for value in pair)
+        if low > high:
+            raise InputError("its low end exceeds its high end")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where} must be [low, high] within 0 to 100, got {show(pair)} ({error})") from None
+    return low, high

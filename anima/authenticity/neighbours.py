@@ -1,0 +1,208 @@
+"""Nearest reference texts, and what their pools say together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from anima.authenticity.rules import round3
+from anima.vectors import top_k
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+PoolName = Literal["core", "shadow", "edge"]
+POOLS: tuple[PoolName, ...] = get_args(PoolName)
+
+#: Similarity above which the nearest text speaks for its pool (reference document, section 9).
+NEAR = 0.7
+#: Lead of the first pool over the second from which a closure counts as artificial.
+LEAD = 0.05
+#: Temperature of the texture that moves: cosines differ by hundredths, so a softmax without one is flat.
+TEMPERATURE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEntry:
+    """One text of the reference corpus with its author's reading."""
+
+    text: str
+    pool: PoolName
+    tag: str = ""
+    block_id: str = ""
+    position: str = ""
+    primary_pattern: str = ""
+    secondary_patterns: tuple[str, ...] = ()
+    source_model: str = ""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    lang: str = ""
+    sims: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A reference text near the reply; ``score`` is their cosine, unrounded."""
+
+    rank: int
+    score: float
+    entry: PoolEntry
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the reference service's fields; empty ones are left out, as there."""
+        entry = self.entry
+        sims = entry.sims or (0.0, 0.0, 0.0)
+        optional = {
+            "corpus": entry.tag or entry.pool,
+            "block_id": entry.block_id,
+            "position": entry.position,
+            "primary_pattern": entry.primary_pattern,
+            "source_model": entry.source_model,
+            "sim_pos": sims[0],
+            "sim_neg": sims[1],
+            "sim_neu": sims[2],
+            "metrics": dict(entry.metrics),
+            "notes": entry.notes,
+            "tags": list(entry.tags),
+        }
+        return {"rank": self.rank, "score": round3(self.score), "text": entry.text} | {
+            k: v for k, v in optional.items() if v
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CrossPool:
+    """What the nearest text of each pool says together; values unrounded.
+
+    Attributes
+    ----------
+    core_top1, shadow_top1, edge_top1
+        Best cosine of each pool, floored at 0; 0 for an empty pool.
+    dominancia
+        The pool with the best cosine; ties go to core, then shadow.
+    deriva
+        Lead of the first pool over the second.
+    textura
+        Entropy of the softmax of the three, over log2 3. Without a temperature it cannot fall below 0.888: kept for
+        compatibility.
+    textura_t
+        The same with the softmax at :data:`TEMPERATURE`: near 0 when one pool dominates, 1 when none does.
+    cierre_artificial
+        The shadow pool dominates, is near and leads clearly.
+    continuidad
+        The core pool dominates and is near.
+    """
+
+    core_top1: float
+    shadow_top1: float
+    edge_top1: float
+    textura: float
+    textura_t: float
+    dominancia: PoolName
+    deriva: float
+    cierre_artificial: bool
+    continuidad: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the reference service's fields and ``textura_t``, rounded to three decimals."""
+        names = (
+            "core_top1",
+            "shadow_top1",
+            "edge_top1",
+            "textura",
+            "textura_t",
+            "dominancia",
+            "deriva",
+            "cierre_artificial",
+            "continuidad",
+        )
+        values = {name: getattr(self, name) for name in names}
+        return {name: round3(value) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def texture(similarities: Sequence[float], temperature: float = 1.0) -> float:
+    """Return the normalised entropy in [0, 1] of the softmax of ``similarities`` at ``temperature``."""
+    scaled = [value / temperature for value in similarities]
+    weights = [math.exp(value - max(scaled)) for value in scaled]
+    total = sum(weights)
+    entropy = -sum(w / total * math.log2(w / total) for w in weights if w > 0)
+    return entropy / math.log2(len(weights))
+
+
+def cross_pool(best: Mapping[PoolName, float]) -> CrossPool:
+    """Combine the best cosine of each pool; absent pools count as 0."""
+    tops = [max(0.0, best.get(pool, 0.0)) for pool in POOLS]
+    dominant = POOLS[int(np.argmax(tops))]  # argmax takes the first of equals: core, shadow, edge
+    first, second, _ = sorted(tops, reverse=True)
+    lead = first - second
+    return CrossPool(
+        core_top1=tops[0],
+        shadow_top1=tops[1],
+        edge_top1=tops[2],
+        textura=texture(tops),
+        textura_t=texture(tops, TEMPERATURE),
+        dominancia=dominant,
+        deriva=lead,
+        cierre_artificial=dominant == "shadow" and tops[1] > NEAR and lead > LEAD,
+        continuidad=dominant == "core" and tops[0] > NEAR,
+    )
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The reference corpus as vectors, ready for search.
+
+    Attributes
+    ----------
+    entries
+        The texts in order: core, shadow, edge.
+    vectors
+        Array of shape ``(len(entries), dim)``, unit rows.
+    """
+
+    entries: tuple[PoolEntry, ...]
+    vectors: NDArray[Any]
+
+    def search(self, queries: NDArray[Any], k: int) -> list[tuple[list[Neighbour], CrossPool]]:
+        """Return for each unit row of ``queries`` its ``k`` nearest texts and the cross-pool figures.
+
+        Order is by score, then by place in the corpus, so that ties are deterministic.
+        """
+        if not self.entries:
+            return [([], cross_pool({}))] * len(queries)
+        indices, scores = top_k(queries, self.vectors, min(k, len(self.entries)))
+        best = self._best_by_pool(queries)
+        return [
+            (
+                [
+                    Neighbour(rank, float(score), self.entries[i])
+                    for rank, (i, score) in enumerate(zip(row, row_scores, strict=True), 1)
+                ],
+                cross_pool({pool: float(values[q]) for pool, values in best.items()}),
+            )
+            for q, (row, row_scores) in enumerate(zip(indices, scores, strict=True))
+        ]
+
+    def per_pool(self, query: NDArray[Any], k: int) -> dict[PoolName, list[Neighbour]]:
+        """Return the ``k`` nearest texts of each pool for one unit vector of shape ``(dim,)``."""
+        found: dict[PoolName, list[Neighbour]] = {}
+        for pool, rows in self._rows().items():
+            indices, scores = top_k(query[None], self.vectors[rows], min(k, len(rows)))
+            found[pool] = [
+                Neighbour(rank, float(score), self.entries[rows[i]])
+                for rank, (i, score) in enumerate(zip(indices[0], scores[0], strict=True), 1)
+            ]
+        return found
+
+    def _rows(self) -> dict[PoolName, NDArray[np.intp]]:
+        rows = {pool: np.flatnonzero([entry.pool == pool for entry in self.entries]) for pool in POOLS}
+        return {pool: index for pool, index in rows.items() if len(index)}
+
+    def _best_by_pool(self, queries: NDArray[Any]) -> dict[PoolName, NDArray[np.float64]]:
+        return {pool: top_k(queries, self.vectors[rows], 1)[1][:, 0] for pool, rows in self._rows().items()}

@@ -1,0 +1,305 @@
+"""From a chain of intents to its trajectory: transitions, densities, breaks, and the cascade of rules.
+
+Source: the reference document, section 10, as corrected in the method chapter. The cascade is a table: the first row
+whose condition holds decides, and its id stands in the result.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from anima.authenticity.intents import UNCLASSIFIED, predicted_next, regime
+from anima.authenticity.rules import Rules, RulesName, get_rules, round3_or_null
+from anima.checks import require_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Predictability = Literal["high", "moderate", "low", "insufficient"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What was expected after one step and what came."""
+
+    predicted_next: str
+    actual_next: str
+    deviation: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """The trajectory of one reply.
+
+    Attributes
+    ----------
+    chain
+        The intents in order, UNCLASSIFIED included.
+    predictability, formulaic, rule, reason
+        The verdict of the cascade, the id of the row that decided, and that row in words.
+    control_density
+        Share of control among the sentences that have a regime; NaN when none has.
+    control_density_all
+        Share of control among all sentences; NaN for an empty chain.
+    genuine_density, plain_share
+        Shares of genuine and of UNCLASSIFIED sentences among all.
+    pattern_break_density
+        Changes of regime divided by the number of sentences that have one; 0 without a change.
+    control_density_before_break, control_density_after_break
+        Control density up to the first change of regime and from it on; both the whole chain's when there is no change.
+    break_positions
+        Indices into ``chain`` at which the regime changes.
+    """
+
+    chain: tuple[str, ...]
+    predictability: Predictability
+    formulaic: bool
+    rule: str
+    reason: str
+    pattern_break_density: float
+    control_density_before_break: float
+    control_density_after_break: float
+    break_positions: tuple[int, ...]
+    control_density: float
+    control_density_all: float
+    genuine_density: float
+    plain_share: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict under the reference service's field names; undefined densities are null."""
+        row = asdict(self)
+        for key, value in row.items():
+            if isinstance(value, tuple):
+                row[key] = list(value)
+            elif isinstance(value, float):
+                row[key] = round3_or_null(value)
+        return row
+
+
+def transitions(chain: Sequence[str]) -> list[Transition]:
+    """Compare each step with its usual successor.
+
+    A step deviates when something was predicted, a next step exists, and the two differ. The last step never deviates.
+    """
+    following = [*chain, ""][1:]
+    steps = []
+    for intent, actual in zip(chain, following, strict=True):
+        predicted = predicted_next(intent)
+        steps.append(Transition(predicted, actual, bool(predicted and actual and predicted != actual)))
+    return steps
+
+
+def control_density(chain: Sequence[str], *, plain_is_control: bool = False) -> float:
+    """Return the share of control among the steps that have a regime; NaN when none has.
+
+    With ``plain_is_control`` every step has one, as in the reference service.
+    """
+    regimes = [regime(intent, plain_is_control=plain_is_control) for intent in chain]
+    counted = [name for name in regimes if name != "plain"]
+    return counted.count("control") / len(counted) if counted else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the rows of the cascade ask about."""
+
+    count: Counter[str]
+    length: int
+    canonical: bool
+
+    @property
+    def redirect(self) -> int:
+        return self.count["REDIRECT_EMOTIONAL"] + self.count["REDIRECT_SEMANTIC"]
+
+    @property
+    def coherent(self) -> int:
+        return sum(self.count[name] for name in ("HOLD_OPEN", "PROBE", "CALIBRATE", "REPAIR", "EXPLORE"))
+
+    @property
+    def steering(self) -> int:
+        names = (
+            "FRAME_CAPTURE",
+            "ALIGN",
+            "MIRROR",
+            "FABRICATE",
+            "CONTROL_SELF_EXPOSURE",
+            "ANCHOR",
+            "SOFT_DEFLECT",
+            "PATTERN_LOCK",
+        )
+        return sum(self.count[name] for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    rule: str
+    predictability: Predictability
+    formulaic: bool
+    reason: str
+    holds: Callable[[_Facts], bool]
+
+
+_CASCADE: tuple[_Row, ...] = (
+    _Row("T01", "high", True, "the same solution is offered again and again", lambda f: f.count["PATTERN_LOCK"] >= 2),
+    _Row(
+        "T02",
+        "high",
+        True,
+        "control is confessed and the reader's feeling mirrored: an attempt to win trust back",
+        lambda f: f.count["CONTROL_SELF_EXPOSURE"] > 0 and f.count["ALIGN"] > 0,
+    ),
+    _Row(
+        "T03",
+        "high",
+        True,
+        "praise, then more than was asked, then a closing: the canonical course, undisturbed",
+        lambda f: f.canonical and not f.coherent and not f.steering,
+    ),
+    _Row(
+        "T04",
+        "moderate",
+        True,
+        "the canonical course, with genuine moments in it",
+        lambda f: f.canonical and f.coherent > 0,
+    ),
+    _Row(
+        "T05",
+        "high",
+        True,
+        "the reader's frame is taken over and their image idealised",
+        lambda f: f.count["FRAME_CAPTURE"] > 0 and f.count["MIRROR"] > 0,
+    ),
+    _Row(
+        "T06",
+        "high",
+        True,
+        "invented machinery in a raised register: authority without evidence",
+        lambda f: f.count["FABRICATE"] > 0 and f.count["REGISTER_MATCH"] > 0,
+    ),
+    _Row(
+        "T07",
+        "moderate",
+        True,
+        "the reader's feeling is mirrored, the question evaded",
+        lambda f: f.count["ALIGN"] > 0 and f.count["EVADE"] > 0,
+    ),
+    _Row(
+        "T08",
+        "moderate",
+        True,
+        "another question is put in place of the one asked, and both sides are kept standing",
+        lambda f: f.count["SOFT_DEFLECT"] > 0 and f.count["EVADE"] > 0,
+    ),
+    _Row(
+        "T09",
+        "moderate",
+        True,
+        "redirection, evasion and a raised register together: control in disguise",
+        lambda f: f.redirect > 0 and f.count["EVADE"] > 0 and f.count["REGISTER_MATCH"] > 0,
+    ),
+    _Row(
+        "T10",
+        "low",
+        False,
+        "several genuine moves and no steering, redirection or evasion",
+        lambda f: f.coherent >= 2 and not f.steering and not f.redirect and not f.count["EVADE"],
+    ),
+    _Row(
+        "T11",
+        "low",
+        False,
+        "the channel is repaired and the description refined, without a forced closing",
+        lambda f: f.count["REPAIR"] > 0 and f.count["CALIBRATE"] > 0,
+    ),
+    _Row(
+        "T12",
+        "low",
+        False,
+        "the question is held open more than once, without steering",
+        lambda f: f.count["HOLD_OPEN"] >= 2 and not f.steering,
+    ),
+    _Row(
+        "T13",
+        "moderate",
+        False,
+        "control moves break the canonical course without forming a known pattern",
+        lambda f: f.redirect > 0 or f.count["EVADE"] > 0 or f.steering > 0,
+    ),
+    _Row("T14", "low", False, "genuine moves prevail", lambda f: f.coherent >= f.length // 2),
+    _Row("T15", "moderate", False, "no canonical course and no dominant pattern", lambda _: True),
+)
+
+_EMPTY = _Row("T00", "low", False, "no sentence to classify", lambda _: True)
+_INSUFFICIENT = _Row(
+    "T00",
+    "insufficient",
+    False,
+    "fewer than two sentences manage the reader: no trajectory to speak of",
+    lambda _: True,
+)
+
+
+def assess(chain: Sequence[str], *, rules: RulesName | Rules = "anima") -> Trajectory:
+    """Assess a chain of intents.
+
+    Parameters
+    ----------
+    chain
+        Intent names in order of the sentences; UNCLASSIFIED allowed.
+    rules
+        ``"anima"``: UNCLASSIFIED is neither control nor genuine, the cascade reads the classified sentences alone, and
+        fewer than two of them are "insufficient". ``"reference"``: UNCLASSIFIED is control and everything is assessed.
+
+    Returns
+    -------
+    Trajectory
+        Densities are unrounded; :meth:`Trajectory.to_dict` rounds to three decimals, halves away from zero.
+
+    Examples
+    --------
+    >>> found = assess(["VALIDATE", "EXPAND", "UNCLASSIFIED", "CLOSE"])
+    >>> found.predictability, found.rule, found.control_density, found.control_density_all
+    ('high', 'T03', 1.0, 0.75)
+    """
+    rules = get_rules(rules) if isinstance(rules, str) else rules
+    chain = tuple(require_texts(chain, "chain"))
+    regimes = [regime(intent, plain_is_control=rules.plain_is_control) for intent in chain]
+    kept = [i for i, name in enumerate(regimes) if name != "plain"]
+    breaks = tuple(j for i, j in itertools.pairwise(kept) if regimes[i] != regimes[j])
+    row = _decide([chain[i] for i in kept], rules, empty=not chain)
+    density = control_density(chain, plain_is_control=rules.plain_is_control)
+    before = after = density
+    if breaks:
+        before = control_density(chain[: breaks[0]], plain_is_control=rules.plain_is_control)
+        after = control_density(chain[breaks[0] :], plain_is_control=rules.plain_is_control)
+    n = len(chain)
+    strict = [regime(intent) for intent in chain]
+    return Trajectory(
+        chain=chain,
+        predictability=row.predictability,
+        formulaic=row.formulaic,
+        rule=row.rule,
+        reason=row.reason,
+        pattern_break_density=len(breaks) / len(kept) if breaks else 0.0,
+        control_density_before_break=before,
+        control_density_after_break=after,
+        break_positions=breaks,
+        control_density=density,
+        control_density_all=strict.count("control") / n if n else float("nan"),
+        genuine_density=strict.count("genuine") / n if n else float("nan"),
+        plain_share=chain.count(UNCLASSIFIED) / n if n else float("nan"),
+    )
+
+
+def _decide(kept: list[str], rules: Rules, *, empty: bool) -> _Row:
+    if len(kept) < rules.min_classified:
+        return _INSUFFICIENT
+    if empty:
+        return _EMPTY
+    first = {name: kept.index(name) for name in ("VALIDATE", "EXPAND", "CLOSE") if name in kept}
+    canonical = len(first) == 3 and first["VALIDATE"] < first["EXPAND"] < first["CLOSE"]
+    facts = _Facts(Counter(kept), len(kept), canonical)
+    return next(row for row in _CASCADE if row.holds(facts))

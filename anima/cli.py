@@ -1,0 +1,250 @@
+"""The command line: thin over the API."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import anima
+from anima.checks import require_choice, require_text
+from anima.errors import AnimaError, DataError, InputError
+
+app = typer.Typer(
+    name="anima",
+    help="Measure how a model's reply manages its reader, and whether any such score means something.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Embedder = Annotated[str | None, typer.Option(help="bundled, ollama:MODEL[@URL] or openai:MODEL@URL.")]
+Rules = Annotated[str, typer.Option(help="anima or reference.")]
+Classifier = Annotated[str | None, typer.Option(help="centroid, centroids, linear or hybrid; default: the rules' own.")]
+
+
+def main() -> None:
+    """Run the command line; an expected error is one line on stderr and exit code 2."""
+    warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):  # a terminal that is not UTF-8 shows "?" for what it cannot draw
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except AnimaError as error:
+        typer.echo(f"anima: {error}", err=True)
+        raise SystemExit(2) from None
+    except BrokenPipeError:  # the reader, e.g. `head`, has seen enough
+        sys.stderr.close()
+        raise SystemExit(0) from None
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Show a warning as one line, without the line of code that is of no use to a user of the command line."""
+    typer.echo(f"anima: warning: {message}", err=True)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+    """Answer --version."""
+    if version:
+        typer.echo(anima.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def analyze(
+    text: Annotated[str | None, typer.Argument(help="The reply; '-' or nothing reads standard input.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Read the reply from a UTF-8 file.")] = None,
+    jsonl: Annotated[
+        Path | None, typer.Option(help="Analyse every line of a JSONL file ('-' for standard input).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    field: Annotated[str, typer.Option(help="Field of the JSONL lines that holds the reply.")] = "response",
+    question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a picture.")] = False,
+    keywords: Annotated[bool, typer.Option(help="Compute each sentence's keyword (slow).")] = False,
+    embedder: Embedder = None,
+    rules: Rules = "anima",
+    classifier: Classifier = None,
+) -> None:
+    """Say how one reply, or each reply of a file, manages its reader."""
+    options: dict[str, Any] = {"embedder": embedder, "rules": rules, "classifier": classifier}
+    mode: Literal["eager", "off"] = "eager" if keywords else "off"
+    given = [name for name, value in (("TEXT", text), ("--file", file), ("--jsonl", jsonl)) if value is not None]
+    if len(given) > 1:
+        raise InputError(f"give one of TEXT, --file and --jsonl, not {' and '.join(given)}")
+    if jsonl is not None:
+        _analyze_lines(jsonl, out, field, mode, options)
+        return
+    result = anima.analyze(_read_reply(text, file), question, keywords=mode, **options)
+    if as_json or (out is not None and out.suffix == ".json"):
+        _write(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) + "\n", out)
+        return
+    from rich.console import Console
+
+    from anima.authenticity.render import analysis_rich
+
+    if out is None:
+        Console().print(analysis_rich(result))
+        return
+    page = io.StringIO()
+    Console(file=page, width=100).print(analysis_rich(result))
+    _write(page.getvalue(), out)
+
+
+def _read_reply(text: str | None, file: Path | None) -> str:
+    if file is not None:
+        return _decode(_bytes(file), str(file))
+    if text is not None and text != "-":
+        return text
+    if sys.stdin.isatty():
+        raise InputError(
+            'nothing to analyse: give the reply as an argument, with --file, or on standard input, e.g. anima analyze "Great question!"'
+        )
+    return _decode(sys.stdin.buffer.read(), "standard input")
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _decode(raw: bytes, name: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: not UTF-8 at byte {error.start}; convert it, e.g. iconv -f latin1 -t utf-8") from None
+
+
+def _analyze_lines(path: Path, out: Path | None, field: str, mode: Any, options: dict[str, Any]) -> None:
+    name = "standard input" if str(path) == "-" else str(path)
+    raw = sys.stdin.buffer.read() if str(path) == "-" else _bytes(path)
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(_decode(raw, name).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{name}:{number}: not JSON ({error.msg} at column {error.colno})") from None
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{name}:{number}: not usable JSON ({error})") from None
+        if not isinstance(row, dict) or not isinstance(row.get(field), str):
+            raise DataError(
+                f"{name}:{number}: must be an object with a string field {field!r}; name another field with --field"
+            )
+        for key in (field, "question"):
+            if row.get(key) is not None:
+                try:
+                    require_text(row[key], f"field {key!r}")
+                except InputError as error:
+                    raise DataError(f"{name}:{number}: {error}") from None
+        rows.append(row)
+    questions = [row.get("question") for row in rows]
+    # The bar goes to stderr, and only to a person: standard output stays clean JSONL.
+    analyses = anima.analyze_many(
+        [row[field] for row in rows], questions, keywords=mode, progress=sys.stderr.isatty(), **options
+    )
+    lines = []
+    for row, analysis in zip(rows, analyses, strict=True):
+        kept = {key: value for key, value in row.items() if key not in (field, "question")}
+        lines.append(json.dumps(kept | analysis.to_dict(), ensure_ascii=False) + "\n")
+    _write("".join(lines), out)
+
+
+def _write(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's encoding: JSON is
+        return
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{out}: cannot be written ({error.strerror})") from error
+
+
+@app.command()
+def calibrate(
+    golden: Annotated[str, typer.Option(help="dev, or a golden file of your own.")] = "dev",
+    target: Annotated[str, typer.Option(help="intent, poles or both.")] = "both",
+    write: Annotated[
+        bool, typer.Option(help="Write the profile to the user's cache folder, where it takes precedence.")
+    ] = False,
+    embedder: Embedder = None,
+) -> None:
+    """Choose the thresholds of an embedder on a golden set."""
+    from rich.console import Console
+
+    from anima.authenticity.calibrate import Target
+    from anima.authenticity.calibrate import calibrate as run
+    from anima.authenticity.profiles import profile_name
+    from anima.settings import user_cache_dir
+
+    sweeps: dict[str, tuple[Target, ...]] = {"intent": ("intent",), "poles": ("poles",), "both": ("intent", "poles")}
+    require_choice(target, "target", tuple(sweeps))
+    instrument = anima.instrument(embedder=embedder)
+    console = Console()
+    profile = None
+    for name in sweeps[target]:
+        found = run(instrument, golden, target=name)
+        if profile is not None:  # keep what the first sweep found
+            found = found.with_profile(profile)
+        profile = found.profile
+        console.print(found.summary())
+    if profile is None:
+        return
+    if write:
+        path = user_cache_dir() / "profiles" / profile_name(instrument.embedder.id)
+        _write(profile.to_toml(), path)
+        console.print(f"written to {path}")
+    else:
+        console.print(profile.to_toml(), markup=False)
+
+
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(help="Notebook, with or without its number, e.g. embedding_pipeline.")],
+    parameter: Annotated[list[str] | None, typer.Option("--parameter", "-p", help="name=value, repeatable.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the executed notebook.")] = Path("build/runs"),
+) -> None:
+    """Rerun a notebook with papermill, with parameters of your own."""
+    from anima.publish import notebook_parameters, notebook_path, read_parameters, run_notebook
+
+    path = notebook_path(name)
+    chosen = read_parameters(parameter or [], notebook_parameters(path))
+    typer.echo(f"{path.stem}: {run_notebook(path, out.resolve() / path.name, chosen)}")
+
+
+@app.command()
+def book(execute: Annotated[bool, typer.Option(help="Run the notebooks first.")] = True) -> None:
+    """Run every notebook and build the book."""
+    from anima.publish import build_book
+
+    typer.echo(f"the book: {build_book(execute=execute)}")
+
+
+@app.command()
+def health(embedder: Embedder = None) -> None:
+    """Say whether embedder, caches, data and versions are in order; exit code 1 if something is not."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from anima.health import check_health
+
+    rows = check_health(embedder)
+    table = Table("", "what", "state", box=None)
+    for row in rows:
+        table.add_row(
+            {"ok": "[green]ok[/]", "warning": "[yellow]![/]", "failed": "[red]x[/]"}[row.state], row.name, row.detail
+        )
+    Console().print(table)
+    if any(row.state == "failed" for row in rows):
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""One module per finding: it computes, the notebook narrates."""

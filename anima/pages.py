@@ -1,0 +1,306 @@
+"""Pages of the book that are generated, so that no number on them can go stale: constants, costs, the written data, and
+the tables of simulations that the page on changed statistics includes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from anima.authenticity import calibrate, classify, model, neighbours
+from anima.authenticity.golden import annotation_agreement, load_golden
+from anima.authenticity.intents import UNCLASSIFIED, catalogue
+from anima.authenticity.markers import load_markers
+from anima.authenticity.profiles import load_profile
+from anima.authenticity.reference import Reference
+from anima.authenticity.rules import get_rules
+from anima.errors import DataError
+from anima.settings import data_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+
+def write_generated_pages(folder: Path) -> list[Path]:
+    """Write the generated pages into the source folder of a build and return their paths."""
+    pages = {
+        "constants.md": constants_page(),
+        "costs.md": costs_page(folder / "results" / "costs.json"),
+        "data.md": data_page(),
+    }
+    pages |= {
+        f"changed/{name}": text for name, text in changed_statistics(folder / "results" / "coverage.json").items()
+    }
+    (folder / "changed").mkdir(exist_ok=True)
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in pages]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def constants_page() -> str:
+    """Return the page of constants, read from the code and data that use them."""
+    service, ours = get_rules("reference"), get_rules("anima")
+    profiles = sorted(path for path in data_path("profiles").glob("*.toml"))
+    rows = [
+        ("intent threshold (cosine)", "centroid classifiers", "per embedder, below", service.intent_threshold),
+        ("pole cuts", "pole score", "per embedder, below", f"{service.pole_thresholds}"),
+        ("classifier", "intents", ours.classifier, service.classifier),
+        ("segmentation rule", "text", ours.segment, service.segment),
+        (
+            "sentences that must manage before a trajectory is assessed",
+            "trajectory",
+            ours.min_classified,
+            service.min_classified,
+        ),
+        ("UNCLASSIFIED counts as control", "densities", ours.plain_is_control, service.plain_is_control),
+        ("neighbours reported", "neighbours", 5, 5),
+        ("similarity from which the nearest text speaks for its pool", "pools", neighbours.NEAR, neighbours.NEAR),
+        ("lead from which closure counts as artificial", "pools", neighbours.LEAD, neighbours.LEAD),
+        ("temperature of the texture that moves", "pools", neighbours.TEMPERATURE, "none"),
+        ("n-gram length of keywords", "keywords", "1 to 4", "1 to 4"),
+        ("centroids per intent of `centroids`", "intents", model.PER_INTENT, "1"),
+        ("weight of a marker at opening or closing", "markers", "× 1.15", "× 1.15"),
+        ("severity cuts", "markers", "high ≥ 0.75, medium ≥ 0.60", "high ≥ 0.75, medium ≥ 0.60"),
+        (
+            "calibration grid",
+            "calibration",
+            f"{calibrate.DEFAULT_GRID[0]} to {calibrate.DEFAULT_GRID[-1]}",
+            "0.20 to 0.70, step 0.05",
+        ),
+    ]
+    thresholds = []
+    for path in profiles:
+        profile = load_profile(path.stem, fallback=lambda: _no_profile())
+        thresholds.append(
+            (
+                f"`{profile.embedder}`",
+                f"{profile.intent_threshold:.3f}",
+                f"{profile.pole_low:+.4f}",
+                f"{profile.pole_high:+.4f}",
+                " ".join(profile.obtained.split()),
+            )
+        )
+    markers = [(f"`{m.id}`", m.pattern, m.weight, m.note) for m in load_markers()]
+    intents = [
+        (f"`{i.name}`", i.regime, f"`{i.next}`" if i.next else "anything", i.gloss) for i in catalogue().values()
+    ]
+    return "\n".join(
+        [
+            "# Constants",
+            "",
+            'Generated from the code and data files at build time. *Service* is the reference service (`rules="reference"`).',
+            "",
+            table(("constant", "used by", "anima", "service"), rows),
+            "## Thresholds by embedder",
+            "",
+            table(("embedder", "intent threshold", "pole low", "pole high", "how obtained"), thresholds),
+            f"The classifiers are {', '.join(f'`{name}`' for name in classify.CLASSIFIERS)}; the heads have no threshold,",
+            "because UNCLASSIFIED is one of their labels.",
+            "",
+            "## Intents and their usual successors",
+            "",
+            table(("intent", "regime", "usually followed by", "what the sentence does"), intents),
+            "## Formal markers",
+            "",
+            table(("marker", "speaks of", "weight", "what it is"), markers),
+        ]
+    )
+
+
+def _no_profile() -> Any:
+    raise DataError("a profile vanished while its page was written")
+
+
+def costs_page(path: Path) -> str:
+    """Return the page of costs per stage from the committed measurement."""
+    try:
+        measured = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise DataError(
+            f"{path}: no measured costs ({error}); run tests/benchmarks/bench_pipeline.py --write"
+        ) from error
+    rows = [
+        (row["stage"], f"{row['ms_per_reply']:.2f}", f"{row['share']:.0%}", row["note"]) for row in measured["stages"]
+    ]
+    return "\n".join(
+        [
+            "# Costs per stage",
+            "",
+            f"Measured, not estimated: {measured['replies']} replies of five sentences, {measured['machine']}, one thread,",
+            f"median of {measured['repeats']} runs.",
+            "Times depend on the machine and are not part of any test; what does not depend on it is their order of size.",
+            "",
+            table(("stage", "ms per reply", "share", "note"), rows),
+            measured["remark"],
+            "",
+        ]
+    )
+
+
+def changed_statistics(path: Path) -> dict[str, str]:
+    """Return the tables and the figure of the simulations by file name, from the committed results."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise DataError(f"{path}: no simulations ({error}); run tests/stats/write_coverage.py") from error
+    rows = [dict(zip(found["columns"], row, strict=True)) for row in found["coverage"]]
+    files = {
+        f"{name}.md": table(entry["head"], [[_cell(value) for value in row] for row in entry["rows"]])
+        + (f"\n{entry['trials']:,} trials each; ± is one Monte-Carlo standard error.\n" if entry["trials"] else "")
+        for name, entry in found["comparisons"].items()
+    }
+    promised = [row for row in rows if row["kept"] is not None]
+    kept = sum(row["kept"] for row in promised)
+    head = (
+        "statistic",
+        "n",
+        "interval",
+        "settings",
+        "coverage, lowest to highest",
+        "largest error",
+        "promised",
+        "kept",
+    )
+    files["summary.md"] = table(head, [_coverage_summary(group) for group in _grouped(rows)]) + (
+        f"\n{kept} of {len(promised)} promises are kept within two Monte-Carlo standard errors.\n"
+    )
+    head = ("data", "n", "true value", "interval", "trials", "coverage", "undefined", "marked unreliable")
+    parts = []
+    for statistic in dict.fromkeys(row["statistic"] for row in rows):
+        chosen = [
+            (
+                *(row["data"], row["n"], f"{row['truth'] + 0.0:.3f}", row["interval"], row["trials"]),
+                *(_cell([row["coverage"], row["mc_error"]]), f"{row['undefined']:.1%}", f"{row['unreliable']:.1%}"),
+            )
+            for row in rows
+            if row["statistic"] == statistic
+        ]
+        parts.append(f":::{{dropdown}} {statistic}: {len(chosen)} settings\n{table(head, chosen)}:::\n")
+    return files | {"coverage.md": "\n".join(parts), "coverage.svg": _coverage_figure(rows)}
+
+
+def _cell(value: Any) -> str:
+    """Return a cell of a simulation as text: a pair is a share and its error."""
+    if isinstance(value, list):
+        return f"{value[0]:.1%} ± {value[1] * 100:.1f}"
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    keys = ("statistic", "n", "interval", "promised_low")
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return sorted(groups.values(), key=lambda group: (group[0]["statistic"], group[0]["n"], group[0]["kept"] is None))
+
+
+def _coverage_summary(group: list[dict[str, Any]]) -> tuple[str, ...]:
+    first, shares = group[0], [row["coverage"] for row in group]
+    promise, kept = "none, for comparison", "–"
+    if first["kept"] is not None:
+        low, high = first["promised_low"], first["promised_high"]
+        promise = f"{low:.0%} or more" if high >= 1 else f"{low:.1%} to {high:.1%}"
+        kept = f"{sum(row['kept'] for row in group)} of {len(group)}"
+    return (
+        *(first["statistic"], str(first["n"]), first["interval"], str(len(group))),
+        *(
+            f"{min(shares):.1%} to {max(shares):.1%}",
+            f"± {max(row['mc_error'] for row in group) * 100:.1f}",
+            promise,
+            kept,
+        ),
+    )
+
+
+def _coverage_figure(rows: list[dict[str, Any]]) -> str:
+    """Return the coverage of every setting as SVG: one point each, intervals without a promise apart."""
+    import altair as alt
+    import pandas as pd
+
+    from anima.plots.theme import MUTED, chart_svg, theme_config
+
+    kinds = ["default interval", "shown for comparison"]
+    rows = sorted(rows, key=lambda row: (row["statistic"], row["n"]))
+    frame = pd.DataFrame({
+        "statistic": [f"{row['statistic']}, n = {row['n']}" for row in rows],
+        "coverage": [row["coverage"] for row in rows],
+        "kind": [kinds[row["kept"] is None] for row in rows],
+    })  # fmt: skip
+    share, title = alt.Scale(domain=[0.8, 1]), "share of intervals that hold the true value"
+    points = (
+        alt.Chart(frame)
+        .mark_point(opacity=0.55, size=42)
+        .encode(
+            x=alt.X("coverage:Q", title=title, scale=share, axis=alt.Axis(format="%")),
+            y=alt.Y("statistic:N", title=None, sort=None),
+            color=alt.Color("kind:N", title=None, sort=kinds),
+            shape=alt.Shape("kind:N", legend=None, sort=kinds),
+        )
+    )
+    aim = alt.Chart(pd.DataFrame({"x": [0.95]})).mark_rule(color=MUTED, strokeDash=[4, 3])
+    aim = aim.encode(x=alt.X("x:Q", title=title, scale=share))
+    chart = (points + aim).properties(width=460, height=22 * frame["statistic"].nunique())
+    return chart_svg(chart.to_dict() | {"config": theme_config()})
+
+
+def data_page() -> str:
+    """Return the page about the written data: how much there is and how far two annotators agree."""
+    reference = Reference.bundled()
+    prototypes = Counter((example.intent == UNCLASSIFIED, example.lang) for example in reference.prototypes)
+    counts = [
+        ("prototypes", prototypes[False, "en"], prototypes[False, "es"], "labelled single sentences, 20 intents"),
+        ("plain sentences", prototypes[True, "en"], prototypes[True, "es"], "content that manages nobody"),
+        (
+            "training replies",
+            *(sum(r.lang == lang for r in reference.replies) for lang in ("en", "es")),
+            "whole replies, labelled by sentence",
+        ),
+        (
+            "pool texts",
+            *(sum(e.lang == lang for e in reference.pools) for lang in ("en", "es")),
+            "core, shadow, edge, with notes and five axes",
+        ),
+    ]
+    for name in ("dev", "test"):
+        golden = load_golden(name)
+        counts.append(
+            (
+                f"golden {name}",
+                *(sum(r.lang == lang for r in golden) for lang in ("en", "es")),
+                "whole replies, never trained on",
+            )
+        )
+    agreement = [
+        (row.name, row.n, row.n_disputed, f"{row.agreement:.3f}", f"{row.kappa:.3f}") for row in annotation_agreement()
+    ]
+    return "\n".join(
+        [
+            "# The written data",
+            "",
+            "Everything the instrument compares with was written for this project, in English and Spanish, and labelled twice. The guide both",
+            "annotators worked from is part of the repository (`corpora/annotation-guide.md`).",
+            "",
+            table(("set", "English", "Spanish", "what it is"), counts),
+            "## Agreement of the two annotators",
+            "",
+            table(("set", "items", "disputed", "agreement", "Cohen's κ"), agreement),
+            "Disputed items are not used: a disputed prototype is dropped, a disputed golden sentence is not scored. They are kept, with both labels,",
+            "in `corpora/disputed.jsonl`.",
+            "",
+            ":::{warning}",
+            "Writers and annotators were language models working apart from each other. Such agreement says that the guide can be followed",
+            "consistently by that kind of reader, no more: the texts were written to show their label, which makes them clearer than real replies, and",
+            "human annotators would agree less. Label a sample of your own replies, and validate against it, before resting a claim on the instrument.",
+            ":::",
+            "",
+        ]
+    )

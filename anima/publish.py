@@ -1,0 +1,185 @@
+"""Rerun the notebooks and build the book: the two things ``make book`` does after setting up.
+
+Notebooks are executed by papermill into ``build/book`` and the book is built from there, so that the committed files
+stay as they are. The built pages need no network: MathJax is copied out of an installed package, charts are SVG.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anima.errors import AnimaError, DataError, InputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def project_root(start: Path | None = None) -> Path:
+    """Return the folder that holds ``notebooks/`` and ``book/``: the working folder, one above it, or the checkout of
+    the package.
+    """
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents, Path(__file__).resolve().parent.parent):
+        if (folder / "notebooks").is_dir() and (folder / "book" / "_toc.yml").is_file():
+            return folder
+    raise DataError(
+        f"{here}: no checkout with notebooks/ and book/ here or above; notebooks and book are not part of an installed package"
+    )
+
+
+def notebook_path(name: str, root: Path | None = None) -> Path:
+    """Return the notebook called ``name``, with or without its number: ``embedding_pipeline`` finds
+    ``01_embedding_pipeline.ipynb``.
+    """
+    folder = (root or project_root()) / "notebooks"
+    found = {path.stem: path for path in sorted(folder.glob("*.ipynb"))}
+    short = {stem.split("_", 1)[-1]: path for stem, path in found.items()}
+    if (path := found.get(name) or short.get(name)) is None:
+        raise InputError(f"notebook {name!r} not found; there are {', '.join(short) or 'none'}")
+    return path
+
+
+def notebook_parameters(path: Path) -> dict[str, Any]:
+    """Return the names and defaults in the notebook's ``parameters`` cell."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if "parameters" in cell.get("metadata", {}).get("tags", []):
+            found = {}
+            for node in ast.parse("".join(cell["source"])).body:
+                if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                    if isinstance(target, ast.Name):
+                        found[target.id] = ast.literal_eval(node.value)
+            return found
+    return {}
+
+
+def read_parameters(pairs: list[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn ``name=value`` pairs into parameters of the types of their defaults; a wrong name or type is refused by
+    name.
+    """
+    chosen: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, raw = pair.partition("=")
+        if not equals:
+            raise InputError(f"parameter {pair!r} must have the form name=value")
+        if name not in known:
+            raise InputError(f"parameter {name!r} is unknown; the notebook takes {', '.join(known) or 'none'}")
+        chosen[name] = _typed(name, raw, known[name])
+    return chosen
+
+
+def _typed(name: str, raw: str, default: Any) -> Any:
+    if isinstance(default, str):
+        return raw
+    try:
+        value = ast.literal_eval({"true": "True", "false": "False", "none": "None"}.get(raw.lower(), raw))
+    except (ValueError, SyntaxError):
+        value = raw
+    if default is None or (isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if type(value) is not type(default):
+        raise InputError(
+            f"parameter {name!r} must be {type(default).__name__} like its default {default!r}, got {raw!r}"
+        )
+    return value
+
+
+def run_notebook(path: Path, out: Path, parameters: Mapping[str, Any] | None = None) -> Path:
+    """Execute a notebook with papermill; the result, outputs included, is written to ``out``.
+
+    Raises
+    ------
+    AnimaError
+        A cell failed; the message has the cell's error, the written notebook its place.
+    """
+    try:
+        import papermill
+        from papermill.exceptions import PapermillExecutionError
+    except ImportError as error:
+        raise MissingDependencyError("papermill is not installed: pip install 'anima[book]'") from error
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        papermill.execute_notebook(
+            str(path), str(out), dict(parameters or {}), kernel_name="python3", progress_bar=False, cwd=str(out.parent)
+        )
+    except PapermillExecutionError as error:
+        raise AnimaError(
+            f"{path.name}: cell {error.cell_index} failed with {error.ename}: {error.evalue}; see {out}"
+        ) from error
+    return out
+
+
+def build_book(root: Path | None = None, *, execute: bool = True) -> Path:
+    """Run every notebook, build the book with warnings as errors, and return its first page.
+
+    Parameters
+    ----------
+    root
+        Checkout; found from the working folder by default.
+    execute
+        False builds from the committed outputs, for work on the prose.
+    """
+    root = root or project_root()
+    if importlib.util.find_spec("jupyter_book") is None:
+        raise MissingDependencyError("jupyter-book is not installed: pip install 'anima[book]'")
+    source = root / "build" / "book"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(root / "book", source, ignore=shutil.ignore_patterns("_build"))
+    (source / "notebooks").mkdir()
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        target = source / "notebooks" / path.name
+        if execute:
+            print(f"running {path.name}", flush=True)  # noqa: T201
+            run_notebook(path, target)
+        else:
+            shutil.copy(path, target)
+    _vendor_mathjax(source / "vendor")
+    from anima.pages import write_generated_pages
+
+    write_generated_pages(source)
+    out = root / "book" / "_build"
+    shutil.rmtree(out, ignore_errors=True)
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        str(source),
+        "--path-output",
+        str(root / "book"),
+        "-W",
+        "-n",
+        "--keep-going",
+    ]
+    done = subprocess.run(command, check=False, env=os.environ | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"})  # noqa: S603
+    index = out / "html" / "index.html"
+    if done.returncode or not index.is_file():
+        raise AnimaError("the book was not built: jupyter-book reported the warnings or errors above")
+    return index
+
+
+def _vendor_mathjax(target: Path) -> None:
+    """Copy MathJax out of an installed package, so that formulas are drawn without a network."""
+    spec = importlib.util.find_spec("mathjax")
+    source = (
+        Path(spec.submodule_search_locations[0]) / "static" / "mathjax" / "es5"
+        if spec and spec.submodule_search_locations
+        else None
+    )
+    if source is None or not source.is_dir():
+        raise MissingDependencyError("MathJax not found: pip install 'anima[book]' brings it (django-static-mathjax)")
+    shutil.copytree(
+        source,
+        target / "mathjax",
+        ignore=shutil.ignore_patterns("*mml-svg*", "*-full.js", "sre", "*svg*"),
+        dirs_exist_ok=True,
+    )

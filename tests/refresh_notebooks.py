@@ -1,0 +1,40 @@
+"""Write the outputs of notebooks anew, keeping only what is stable and reviewable."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+from anima.publish import run_notebook
+
+# Pictures that two machines draw differently, and views of widgets that exist only while a kernel runs.
+UNSTABLE = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
+
+
+def refresh(path: Path) -> None:
+    """Execute ``path`` and write its outputs back."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = nbformat.read(run_notebook(path, Path(folder) / path.name), as_version=4)
+    source = nbformat.read(path, as_version=4)
+    done.metadata = {"kernelspec": source.metadata["kernelspec"], "language_info": {"name": "python"}}
+    done.cells = [cell for cell in done.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    for cell in done.cells:
+        cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags" and value}
+        if cell.cell_type != "code":
+            continue
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        for output in cell.outputs:
+            output.get("metadata", {}).clear()
+            for kind in UNSTABLE & set(output.get("data", {})):
+                del output["data"][kind]
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            cell.outputs = []
+    nbformat.write(done, path)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        refresh(Path(name))
