@@ -6,15 +6,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from anima.metaeval.bias import (
+        BiasProbe,
+        order_flips,
+        positional_bias,
+        self_preference,
+        verbosity_bias,
+    )
+    from anima.metaeval.correction import (
+        corrected_mean,
+    )
     from anima.metaeval.curves import (
         CalibrationStudy,
         calibration_curve,
         calibration_from_pairs,
     )
+    from anima.metaeval.golden import (
+        ContinuousJudgeCalibration,
+        JudgeCalibration,
+        calibrate_judge,
+        calibrate_judge_continuous,
+    )
     from anima.metaeval.join import (
         Accounting,
     )
+    from anima.metaeval.judges import (
+        JudgeValidation,
+        validate_judge,
+    )
     from anima.metaeval.pairs import PairResult
+    from anima.metaeval.panel import (
+        ContinuousAgreement,
+        CorpusAgreement,
+        continuous_agreement,
+        corpus_agreement,
+    )
     from anima.metaeval.records import (
         FAILURE_CLASSES,
         Artifact,
@@ -37,7 +63,27 @@ if TYPE_CHECKING:
         validate_run_record,
     )
     from anima.metaeval.run_rules import model_has_snapshot
+    from anima.metaeval.sentinel import (
+        EvalHealthStamp,
+        SentinelAlarm,
+        SentinelReport,
+        SentinelRow,
+        SentinelThresholds,
+        eval_health_stamp,
+        judge_sentinel_report,
+    )
+    from anima.metaeval.sentinel_adapters import (
+        snapshot_from_agreement,
+        snapshot_from_calibration,
+        snapshot_from_sentinel_set,
+    )
     from anima.metaeval.snapshot import SENTINEL_METRICS, SentinelSnapshot, validate_sentinel_snapshot
+    from anima.metaeval.stability import (
+        FallbackSignal,
+        IntraJudgeReliability,
+        fallback_signal,
+        intra_judge_reliability,
+    )
     from anima.metaeval.stores import (
         JsonlOutcomeStore,
         JsonlSentinelStore,
@@ -57,7 +103,25 @@ if TYPE_CHECKING:
     )
 
 # Looked through in this order at the first use of a name: pydantic builds its models when they are imported.
-_MODULES: Final = ("records", "run_rules", "run_record", "snapshot", "stores", "curves", "join", "pairs", "studies")
+_MODULES: Final = (
+    "records",
+    "run_rules",
+    "run_record",
+    "snapshot",
+    "stores",
+    "curves",
+    "join",
+    "pairs",
+    "studies",
+    "sentinel",
+    "sentinel_adapters",
+    "bias",
+    "correction",
+    "golden",
+    "judges",
+    "panel",
+    "stability",
+)
 
 __all__ = [
     "FAILURE_CLASSES",
@@ -65,15 +129,24 @@ __all__ = [
     "Accounting",
     "AgentProfileCell",
     "Artifact",
+    "BiasProbe",
     "BudgetEntry",
     "CalibrationStudy",
+    "ContinuousAgreement",
+    "ContinuousJudgeCalibration",
+    "CorpusAgreement",
     "CorrelationStudy",
     "DeploymentOutcome",
+    "EvalHealthStamp",
     "Event",
+    "FallbackSignal",
+    "IntraJudgeReliability",
     "JsonlOutcomeStore",
     "JsonlSentinelStore",
     "JsonlTraceStore",
+    "JudgeCalibration",
     "JudgeScoresRecord",
+    "JudgeValidation",
     "MemoryOutcomeStore",
     "MemorySentinelStore",
     "MemoryTraceStore",
@@ -84,21 +157,42 @@ __all__ = [
     "Run",
     "RunRecord",
     "RunResult",
+    "SentinelAlarm",
+    "SentinelReport",
+    "SentinelRow",
     "SentinelSnapshot",
     "SentinelStore",
+    "SentinelThresholds",
     "Span",
     "TraceStore",
+    "calibrate_judge",
+    "calibrate_judge_continuous",
     "calibration_curve",
     "calibration_from_pairs",
+    "continuous_agreement",
+    "corpus_agreement",
+    "corrected_mean",
     "correlation_study",
+    "eval_health_stamp",
+    "fallback_signal",
+    "intra_judge_reliability",
     "is_run_record",
+    "judge_sentinel_report",
     "model_has_snapshot",
+    "order_flips",
     "parse_run_record",
+    "positional_bias",
     "resolve_cost_provenance",
     "rubric_predictive_validity",
     "run_records_frame",
+    "self_preference",
+    "snapshot_from_agreement",
+    "snapshot_from_calibration",
+    "snapshot_from_sentinel_set",
+    "validate_judge",
     "validate_run_record",
     "validate_sentinel_snapshot",
+    "verbosity_bias",
 ]
 
 

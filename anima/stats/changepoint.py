@@ -26,7 +26,14 @@ Floats: TypeAlias = NDArray[np.float64]
 _RATE: Final = 0.335
 
 
-def change_statistic(values: Floats, weights: Floats, *, level: float = math.nan, level_weight: float = 0.0) -> Floats:
+def change_statistic(
+    values: Floats,
+    weights: Floats,
+    *,
+    level: float = math.nan,
+    level_weight: float = 0.0,
+    grain: Floats | float = 0.0,
+) -> Floats:
     """Return how far each history has risen above its earlier level by its newest value, in standard errors.
 
     Parameters
@@ -37,6 +44,9 @@ def change_statistic(values: Floats, weights: Floats, *, level: float = math.nan
     level, level_weight
         What is known of the level before the first value: its inverse variance, ``inf`` when it is known exactly and 0
         when it is not known at all.
+    grain
+        Continuity correction of values that come in steps: the part of a step, times the weight of its value, that each
+        contrast is short of; broadcast to ``(..., 1)``.
 
     Returns
     -------
@@ -60,9 +70,12 @@ def change_statistic(values: Floats, weights: Floats, *, level: float = math.nan
     slope, lever = _from_the_end(step), _from_the_end(mass)
     # The sum of w·s² for slopes s = 1, 2, 3, … is a running sum of w·(2s − 1).
     moment = _from_the_end(2 * lever - mass)
-    parts = [(step, mass - shrink * mass**2), (slope, moment - shrink * lever**2)]
+    parts = [
+        (step - grain, mass - shrink * mass**2),
+        (slope - grain * lever / mass, moment - shrink * lever**2),
+    ]
     scores = [(top[..., first:] / np.sqrt(variance[..., first:])).max(axis=-1) for top, variance in parts]
-    return np.maximum(*scores)
+    return np.asarray(np.maximum(*scores))
 
 
 @lru_cache(maxsize=256)
@@ -92,7 +105,7 @@ def change_limit(alpha: float = 0.05, horizon: int = 30, *, df: float = math.inf
     return limit if math.isinf(df) else float(stats.t.isf(stats.norm.sf(limit), df))
 
 
-def successive_spread(values: Floats, weights: Floats, *, trim: int = 0) -> tuple[float, float]:
+def successive_spread(values: Floats, weights: Floats, *, trim: int = 0) -> tuple[Floats, float]:
     """Return the variance of standardised values seen in their successive differences, and its degrees of freedom.
 
     About 1 when the weights tell the truth, whatever slow drift there is (von Neumann's mean square successive
@@ -101,15 +114,15 @@ def successive_spread(values: Floats, weights: Floats, *, trim: int = 0) -> tupl
     Parameters
     ----------
     values, weights
-        One history ``(t,)`` and its inverse variances.
+        Histories ``(..., t)`` and their inverse variances.
     trim
         Number of largest differences left out, so that one step does not pass for noise; biases the result down.
     """
-    t = len(values)
+    t = values.shape[-1]
     if t < 2 + trim:
-        return math.nan, math.nan
-    squares = np.sort(np.diff(values) ** 2 / (1 / weights[1:] + 1 / weights[:-1]))
-    return float(squares[: len(squares) - trim].mean()), 2 * (t - 1) ** 2 / (3 * t - 4)
+        return np.full(values.shape[:-1], np.nan), math.nan
+    squares = np.sort(np.diff(values) ** 2 / (1 / weights[..., 1:] + 1 / weights[..., :-1]))
+    return np.asarray(squares[..., : t - 1 - trim].mean(axis=-1)), 2 * (t - 1) ** 2 / (3 * t - 4)
 
 
 def _from_the_end(values: Floats) -> Floats:

@@ -1,0 +1,178 @@
+"""A judge's numeric scores against a golden set: what the reference package reports, with intervals and accounting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anima.checks import require_floats, require_int
+from anima.metaeval.join import Accounting
+from anima.metaeval.panel import ContinuousAgreement, PanelInterval, Weights, continuous_agreement
+from anima.metaeval.tables import Table, mean_estimate, read_table, refuse_repeats, worst_items
+from anima.stats.agreement import cohen_kappa
+from anima.stats.concordance import lin_ccc
+from anima.stats.correlation import correlation
+from anima.stats.estimate import Estimate, Presentable, estimates_frame, frame_html, json_ready, plot_estimates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from anima.stats.bootstrap import RngLike
+
+
+@dataclass(frozen=True)
+class JudgeCalibration(Presentable):
+    """A judge against a golden set; made by :func:`calibrate_judge`.
+
+    Parameters
+    ----------
+    kappa
+        Quadratic weighted kappa of the raw scores (Lin's concordance), or on the declared scale.
+    pearson, spearman, mae, bias
+        Correlations, mean absolute error, and mean of judge − human.
+    worst
+        Items with the largest distance: item, judge, human, delta.
+    accounting
+        What became of each golden item; ``extra_items`` were scored without being golden.
+    """
+
+    kappa: Estimate
+    pearson: Estimate
+    spearman: Estimate
+    mae: Estimate
+    bias: Estimate
+    worst: pd.DataFrame
+    accounting: Accounting
+    extra_items: int
+
+    @property
+    def n(self) -> int:
+        """Golden items with both scores."""
+        return self.accounting.n_used
+
+    def summary(self) -> str:
+        """Return one sentence."""
+        return f"{self.kappa.summary()} Mean absolute error {self.mae.value:.3f}. {self.accounting.summary()}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per number."""
+        return estimates_frame(self._rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        numbers = {key: value.to_dict() for key, value in vars(self).items() if hasattr(value, "summary")}
+        worst = json_ready(self.worst.to_dict("records"))
+        return numbers | {"n": self.n, "extra_items": self.extra_items, "worst": worst}
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}{frame_html(self._rows())}{self.worst.round(3).to_html(index=False)}"
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the coefficients (an Altair chart)."""
+        return plot_estimates([row for row in self._rows() if row not in (self.mae, self.bias)], **options)
+
+    def _rows(self) -> list[Estimate]:
+        return [self.kappa, self.pearson, self.spearman, self.mae, self.bias]
+
+
+@dataclass(frozen=True)
+class ContinuousJudgeCalibration(JudgeCalibration):
+    """As :class:`JudgeCalibration`, with the judge and the people as two raters of a panel."""
+
+    agreement: ContinuousAgreement
+
+    @property
+    def weighted_kappa_continuous(self) -> Estimate:
+        """Weighted kappa of the raw scores."""
+        return self.agreement.weighted_kappa
+
+    @property
+    def icc(self) -> Estimate:
+        """ICC(2,1) of judge and people."""
+        return self.agreement.icc
+
+    def _rows(self) -> list[Estimate]:
+        return [self.weighted_kappa_continuous, self.icc, *super()._rows()[1:]]
+
+
+def calibrate_judge(
+    golden: Table | Mapping[Any, float],
+    candidate: Table | Mapping[Any, float],
+    *,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    n_worst: int = 5,
+) -> JudgeCalibration:
+    """Return how a judge's numeric scores compare with a golden set, item by item.
+
+    Parameters
+    ----------
+    golden
+        ``item_id`` and ``human_score`` (either spelling), or a mapping from item to score.
+    candidate
+        ``item_id`` and ``score``, or a mapping. Items scored twice are refused; unknown ones counted and left out.
+    categories
+        The declared scale in order, if scores are steps. Without it kappa takes the raw scores: rounding them, as the
+        reference package does, turns every judge of a 0-to-1 scale into a perfect or a useless one.
+
+    See Also
+    --------
+    validate_judge : also for labels, with baselines and groups.
+    """
+    return JudgeCalibration(**_calibration(golden, candidate, categories, level, n_worst)[0])
+
+
+def calibrate_judge_continuous(
+    golden: Table | Mapping[Any, float],
+    candidate: Table | Mapping[Any, float],
+    *,
+    weights: Weights = "quadratic",
+    interval: PanelInterval = "auto",
+    level: float = 0.95,
+    n_worst: int = 5,
+    n_resamples: int = 1000,
+    rng: RngLike = None,
+) -> ContinuousJudgeCalibration:
+    """Return :func:`calibrate_judge` with weighted kappa and ICC(2,1) of the raw scores; options as in :func:`continuous_agreement`."""
+    parts, pairs = _calibration(golden, candidate, None, level, n_worst)
+    agreement = continuous_agreement(
+        pairs, weights=weights, interval=interval, level=level, n_resamples=n_resamples, rng=rng
+    )
+    return ContinuousJudgeCalibration(**parts, agreement=agreement)
+
+
+def _calibration(
+    golden: Any, candidate: Any, categories: Sequence[Any] | None, level: float, n_worst: int
+) -> tuple[dict[str, Any], NDArray[np.float64]]:
+    require_int(n_worst, "n_worst", low=0)
+    people = read_table(golden, ["item_id", "human_score"], "golden")
+    scores = read_table(candidate, ["item_id", "score"], "candidate")
+    for table, column, name in ((people, "human_score", "golden"), (scores, "score", "candidate")):
+        refuse_repeats(table, ["item_id"], name)
+        table[column] = require_floats(table[column], f"{name}[{column!r}]")
+    frame = people[["item_id", "human_score"]].merge(scores[["item_id", "score"]], on="item_id", how="left")
+    frame.columns = ["item", "human", "judge"]
+    unlabelled = int(frame["human"].isna().sum())
+    complete = frame.dropna().reset_index(drop=True)
+    unscored = len(frame) - unlabelled - len(complete)
+    accounting = Accounting(len(frame), len(complete), {"unlabelled": unlabelled, "unscored": unscored}, "golden items")
+    human, judge = (complete[side].to_numpy(dtype=np.float64) for side in ("human", "judge"))
+    lost = len(frame) - len(complete)
+    if categories is None:
+        kappa = lin_ccc(human, judge, level=level, name="quadratic kappa")
+    else:
+        kappa = cohen_kappa(human, judge, categories=categories, weights="quadratic", level=level)
+    pearson, spearman = (replace(correlation(human, judge, method=m, level=level), n_dropped=lost)
+                         for m in ("pearson", "spearman"))  # fmt: skip
+    return {
+        "kappa": replace(kappa, n_dropped=lost), "pearson": pearson, "spearman": spearman,
+        "mae": mean_estimate(np.abs(judge - human), "mean absolute error", level=level, n_dropped=lost),
+        "bias": mean_estimate(judge - human, "mean of judge − human", level=level, n_dropped=lost),
+        "worst": worst_items(complete, judge, human, "interval", n_worst), "accounting": accounting,
+        "extra_items": int((~scores["item_id"].isin(people["item_id"])).sum()),
+    }, np.column_stack([human, judge])  # fmt: skip

@@ -1,0 +1,360 @@
+"""Can the judge be trusted: its scores against people's, with everything that must stand beside such a number."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from anima.checks import require_choice, require_int, require_number, show
+from anima.errors import InputError
+from anima.metaeval.join import Accounting, HealthStamp, Stamped
+from anima.metaeval.tables import mean_estimate, share_estimate, worst_items
+from anima.stats.agreement import FEW_ITEMS, cohen_kappa, percent_agreement
+from anima.stats.concordance import lin_ccc
+from anima.stats.estimate import Estimate, estimates_frame, frame_html, json_ready, plot_estimates
+from anima.stats.intraclass import icc
+from anima.stats.power import n_for_kappa_width
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from anima.stats.bootstrap import RngLike
+
+Scores: TypeAlias = "Mapping[Any, Any] | ArrayLike"
+Scale = Literal["auto", "nominal", "ordinal", "interval"]
+_FEW_STEPS = 10  # whole numbers with at most so many steps are taken for an ordered scale
+
+
+@dataclass(frozen=True)
+class JudgeValidation(Stamped):
+    """A judge against people's labels; made by :func:`validate_judge`.
+
+    Parameters
+    ----------
+    agreement
+        Kappa, quadratic weighted kappa or Lin's concordance, by the scale; base rates are in its ``extra``.
+    hits
+        Share of items on which judge and people agree exactly; None on an interval scale.
+    baseline
+        The share that always giving the people's commonest label would agree on; on an interval scale the mean absolute
+        error of always giving their median, beside ``error``.
+    error
+        Mean absolute error of the judge; None on a nominal scale.
+    bias
+        Mean of judge − human: above 0 the judge is lenient. With two named labels the difference of the shares of the
+        second one; undefined for more.
+    icc
+        ICC(2,1) on an interval scale, else None. It is no second piece of evidence beside concordance.
+    unscored
+        Share of the people's items that the judge gave no score.
+    worst
+        Items with the largest distance: item, judge, human, delta.
+    groups
+        One row per group: n, agreement and bias with intervals.
+    n_needed
+        Items for an interval of ``agreement`` no wider than twice ``half_width``; None if it cannot be said.
+    accounting
+        What became of each item.
+    """
+
+    scale: str
+    agreement: Estimate
+    hits: Estimate | None
+    baseline: Estimate
+    error: Estimate | None
+    bias: Estimate
+    icc: Estimate | None
+    unscored: Estimate
+    worst: pd.DataFrame
+    groups: pd.DataFrame
+    half_width: float
+    n_needed: int | None
+    accounting: Accounting
+    health: HealthStamp | None = None
+
+    @property
+    def n(self) -> int:
+        """Items with both scores."""
+        return self.accounting.n_used
+
+    @property
+    def beats_baseline(self) -> bool | None:
+        """Whether the judge is beyond the baseline by more than its interval; None if that cannot be said."""
+        against = self.hits or self.error
+        if against is None or not against.has_interval or not self.baseline.defined:
+            return None
+        if self.hits is None:
+            return against.high < self.baseline.value
+        return against.low > self.baseline.value
+
+    def summary(self) -> str:
+        """Return one sentence, and the health of the judges if attached."""
+        text = self.agreement.summary()
+        against = self.hits or self.error
+        if against is not None and against.defined:
+            text += f" {against.name} {against.value:.3f} against {self.baseline.value:.3f} of {self.baseline.name}."
+        text += f" Unscored: {self.unscored.value:.1%} of {self.unscored.n}." if self.unscored.defined else ""
+        needed = f" About {self.n_needed} items for ±{self.half_width:g}." if self.n_needed else ""
+        return f"{text}{needed}{self.stamp_text()}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per number, the baseline among them."""
+        return estimates_frame(self._rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        numbers = {key: value.to_dict() if isinstance(value, Estimate) else value for key, value in vars(self).items()}
+        numbers |= {key: getattr(self, key).to_dict("records") for key in ("worst", "groups")}
+        numbers |= {"accounting": self.accounting.to_dict(), "beats_baseline": self.beats_baseline, **self.stamp_dict()}
+        return dict(json_ready(numbers))
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{html.escape(self.summary())}</p>", frame_html(self._rows())]
+        for title, table in (("Worst items", self.worst), ("By group", self.groups)):
+            if len(table):
+                parts.append(f"<p>{title}</p>{table.round(3).to_html(index=False)}")
+        return "".join(parts)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw agreement, overall and by group (an Altair chart)."""
+        rows = [self.agreement.renamed("all")]
+        for row in self.groups.to_dict("records"):
+            defined = row["agreement"] == row["agreement"]
+            rows.append(
+                Estimate(str(row["group"]), row["agreement"], row["low"], row["high"], n=row["n"])
+                if defined
+                else Estimate.undefined(str(row["group"]), "undefined in this group", n=row["n"])
+            )
+        return plot_estimates(rows, **{"title": self.agreement.name, **options})
+
+    def _rows(self) -> list[Estimate]:
+        rows = (self.agreement, self.hits, self.error, self.baseline, self.bias, self.icc, self.unscored)
+        return [row for row in rows if row is not None]
+
+
+def validate_judge(
+    judge_scores: Scores,
+    human_labels: Scores,
+    *,
+    scale: Scale = "auto",
+    categories: Sequence[Any] | None = None,
+    groups: Scores | None = None,
+    clusters: Scores | None = None,
+    level: float = 0.95,
+    half_width: float = 0.1,
+    n_worst: int = 5,
+    n_resamples: int = 2000,
+    rng: RngLike = None,
+    health: HealthStamp | None = None,
+) -> JudgeValidation:
+    """Return all that must be known before a judge's scores are trusted.
+
+    Parameters
+    ----------
+    judge_scores, human_labels
+        Scores of the same items in the same order, or mappings from item to score, joined by item. None and NaN are
+        missing: a judge that failed is unscored, never 0.
+    scale
+        ``"nominal"``: Cohen's kappa; ``"ordinal"``: quadratic weighted kappa on the steps; ``"interval"``: Lin's
+        concordance of raw scores, and ICC(2,1). ``"auto"``: nominal for text, booleans and at most two labels, ordinal
+        for declared ``categories`` and whole numbers of at most 10 steps, else interval.
+    categories
+        The declared scale in order; steps that nobody used count as part of it.
+    groups
+        Group of each item (e.g. the family of the model that wrote it), for the audit by group.
+    clusters
+        Cluster of each item (e.g. its dialogue).
+    half_width
+        Half-width of the interval that ``n_needed`` is for.
+    n_worst
+        Items to show.
+
+    Returns
+    -------
+    JudgeValidation
+        Read ``agreement`` beside ``baseline``: where one label rules, a high share of hits says nothing.
+
+    Examples
+    --------
+    >>> validate_judge(list("yyyynnnynnyy"), list("yyynnnnynnyy")).agreement.value.__round__(2)
+    0.83
+    """
+    require_choice(scale, "scale", ("auto", "nominal", "ordinal", "interval"))
+    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_number(half_width, "half_width", low=0, high=1, open_low=True)
+    require_int(n_worst, "n_worst", low=0)
+    frame, accounting = _joined(judge_scores, human_labels, groups, clusters)
+    complete = frame.dropna(subset=["judge", "human"]).reset_index(drop=True)
+    kind = _scale(complete, scale, categories)
+    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "rng": rng}
+    agreement = _agreement(complete, kind, categories, options, clustered=clusters is not None)
+    agreement = replace(agreement, n_dropped=accounting.n_in - accounting.n_used)
+    judge, human = (_codes(complete[side], categories, complete) for side in ("judge", "human"))
+    labels = complete["cluster"].to_numpy() if clusters is not None and len(complete) else None
+    hits = error = intraclass = None
+    if kind != "interval":
+        hits = percent_agreement(complete["judge"], complete["human"], level=level)
+        share = agreement.extra.get("majority_baseline", 0.0)
+        baseline = share_estimate(share * len(complete), len(complete), "always the commonest label", level)
+    if kind != "nominal":
+        error = mean_estimate(np.abs(judge - human), "mean absolute error", level=level, clusters=labels)
+    if kind == "interval":
+        off = np.abs(human - np.median(human)) if len(human) else human
+        baseline = mean_estimate(off, "always the median", level=level, clusters=labels)
+        intraclass = _icc(judge, human, level, rng)
+    bias = _bias(judge, human, kind, categories, complete, level, labels)
+    scored = accounting.n_used + accounting.losses["unscored"]
+    unscored = share_estimate(accounting.losses["unscored"], scored, "unscored", level)
+    return JudgeValidation(
+        kind, agreement, hits, baseline, error, bias, intraclass, unscored, worst_items(complete, judge, human, kind, n_worst),
+        _by_group(complete, kind, categories, options) if groups is not None else _no_groups(), half_width,
+        _n_needed(agreement, kind, half_width), accounting, health,
+    )  # fmt: skip
+
+
+def _joined(judge: Scores, human: Scores, groups: Any, clusters: Any) -> tuple[pd.DataFrame, Accounting]:
+    """Return item, judge, human, group and cluster of each item, and what is missing."""
+    import pandas as pd
+
+    given = {"judge": judge, "human": human, "group": groups, "cluster": clusters}
+    given = {key: value for key, value in given.items() if value is not None or key in {"judge", "human"}}
+    if all(isinstance(value, Mapping) for value in given.values()):
+        items = list(dict.fromkeys([*human, *judge]))  # type: ignore[misc]
+        columns: dict[str, Any] = {key: [value.get(item) for item in items] for key, value in given.items()}
+    elif any(isinstance(value, Mapping) for value in given.values()):
+        raise InputError("judge_scores, human_labels, groups and clusters must all be mappings, or none of them")
+    else:
+        series = [value for value in given.values() if isinstance(value, pd.Series)]
+        if any(not one.index.equals(series[0].index) for one in series[1:]):
+            raise InputError("judge_scores and human_labels have different indexes: align them, or pass mappings")
+        columns = {key: list(value) for key, value in given.items()}
+        lengths = {key: len(values) for key, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"judge_scores, human_labels, groups and clusters differ in length: {lengths}")
+        items = list(series[0].index) if series else list(range(len(columns["human"])))
+    frame = pd.DataFrame({"item": items} | {key: pd.Series(values, dtype=object) for key, values in columns.items()})
+    for side in ("judge", "human"):
+        infinite = [isinstance(value, float) and math.isinf(value) for value in frame[side]]
+        frame.loc[infinite, side] = None
+    if clusters is not None and frame["cluster"].isna().any():
+        raise InputError(f"clusters: item {show(frame['item'][frame['cluster'].isna()].iloc[0])} has none")
+    unlabelled = int(frame["human"].isna().sum())
+    both = int((frame["human"].notna() & frame["judge"].notna()).sum())
+    losses = {"unlabelled": unlabelled, "unscored": len(frame) - unlabelled - both}
+    return frame, Accounting(len(frame), both, losses, "items")
+
+
+def _scale(complete: pd.DataFrame, scale: Scale, categories: Sequence[Any] | None) -> str:
+    values = [*complete["judge"], *complete["human"]]
+    text = any(isinstance(value, str) for value in values)
+    if scale in {"nominal", "ordinal"}:
+        return scale
+    if scale == "interval":
+        if text:
+            raise InputError("scale='interval' needs numbers, got text: pass scale='ordinal' with categories")
+        return scale
+    distinct = set(categories or ()) | set(values)
+    if text or len(distinct) <= 2 or all(isinstance(value, bool | np.bool_) for value in values):
+        return "ordinal" if categories is not None and len(distinct) > 2 else "nominal"
+    if categories is not None:
+        return "ordinal"
+    numbers = np.array(values, dtype=np.float64)
+    whole = bool((numbers == np.round(numbers)).all()) and numbers.max() - numbers.min() < _FEW_STEPS
+    return "ordinal" if whole else "interval"
+
+
+def _agreement(
+    complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None, options: dict[str, Any], *, clustered: bool
+) -> Estimate:
+    clusters = complete["cluster"].to_numpy() if clustered and len(complete) else None
+    if kind == "interval":
+        numbers = (complete[side].astype(float) for side in ("human", "judge"))
+        return lin_ccc(*numbers, clusters=clusters, **options)
+    weights: Literal["quadratic", "nominal"] = "quadratic" if kind == "ordinal" else "nominal"
+    name = "quadratic weighted kappa" if kind == "ordinal" else "Cohen's kappa"
+    sides = [complete[side].infer_objects() for side in ("human", "judge")]
+    # The people come first: the majority baseline is that of the first rater.
+    return cohen_kappa(*sides, categories=categories, weights=weights, clusters=clusters, name=name, **options)
+
+
+def _codes(values: pd.Series, categories: Sequence[Any] | None, complete: pd.DataFrame) -> NDArray[np.float64]:
+    """Return scores as numbers: text as its step on the scale."""
+    if all(not isinstance(value, str) for value in [*complete["judge"], *complete["human"]]):
+        return values.to_numpy(dtype=np.float64)
+    scale = list(categories) if categories is not None else sorted({*complete["judge"], *complete["human"]}, key=str)
+    return np.array([scale.index(value) for value in values], dtype=np.float64)
+
+
+def _bias(
+    judge: NDArray[np.float64], human: NDArray[np.float64], kind: str, categories: Sequence[Any] | None,
+    complete: pd.DataFrame, level: float, clusters: Any,
+) -> Estimate:  # fmt: skip
+    name = "mean of judge − human"
+    if kind == "nominal":
+        labels = list(categories or sorted({*complete["judge"], *complete["human"]}, key=str))
+        if len(labels) > 2:
+            return Estimate.undefined(
+                name,
+                f"{len(labels)} labels without order have no mean: compare the base rates",
+                level=level,
+                n=len(judge),
+            )
+        name = f"share of {show(labels[-1])}, judge − human" if labels else name
+    return mean_estimate(judge - human, name, level=level, clusters=clusters)
+
+
+def _icc(judge: NDArray[np.float64], human: NDArray[np.float64], level: float, rng: RngLike) -> Estimate:
+    import pandas as pd
+
+    n = len(judge)
+    table = pd.DataFrame({
+        "item": np.tile(np.arange(n), 2), "rater": np.repeat(["judge", "human"], n), "value": np.r_[judge, human],
+    })  # fmt: skip
+    return icc(table, level=level, rng=rng if isinstance(rng, int | np.random.Generator) else None)
+
+
+def _no_groups() -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(columns=["group", "n", "agreement", "low", "high", "bias", "bias_low", "bias_high", "remark"])
+
+
+def _by_group(
+    complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None, options: dict[str, Any]
+) -> pd.DataFrame:
+    rows = []
+    for group, part in complete.groupby("group", sort=True, dropna=False):
+        inside = part.reset_index(drop=True)
+        agreement = _agreement(inside, kind, categories, options, clustered="cluster" in inside.columns)
+        # Codes need the labels of all groups.
+        judge, human = (_codes(inside[side], categories, complete) for side in ("judge", "human"))
+        labels = inside["cluster"].to_numpy() if "cluster" in inside.columns else None
+        bias = _bias(judge, human, kind, categories, complete, options["level"], labels)
+        few = f"{len(inside)} items are too few; " if len(inside) < FEW_ITEMS else ""
+        rows.append([
+            group, len(inside), agreement.value, agreement.low, agreement.high, bias.value, bias.low, bias.high,
+            few + agreement.reason,
+        ])  # fmt: skip
+    out = _no_groups()
+    return type(out)(rows, columns=out.columns)
+
+
+def _n_needed(agreement: Estimate, kind: str, half_width: float) -> int | None:
+    if agreement.n < FEW_ITEMS:
+        return None  # the width of such an interval says nothing about that of another
+    rates = agreement.extra.get("base_rates_a")
+    if kind == "nominal" and rates and len(rates) == 2 and agreement.defined and agreement.value < 1:
+        share = (next(iter(rates.values())) + next(iter(agreement.extra["base_rates_b"].values()))) / 2
+        lowest = max(-share / (1 - share), -(1 - share) / share) if 0 < share < 1 else 0.0
+        if agreement.value >= lowest and 0 < share < 1:
+            return n_for_kappa_width(agreement.value, half_width, prevalence=share)
+    if not agreement.has_interval or agreement.high == agreement.low:
+        return None
+    # Half-widths shrink with the root of n.
+    return math.ceil(agreement.n * ((agreement.high - agreement.low) / 2 / half_width) ** 2)

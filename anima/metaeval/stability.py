@@ -1,0 +1,271 @@
+"""Whether a judge gives the same answer twice, and whether it is still the judge who answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from anima.checks import require_choice, require_floats, require_int, require_number
+from anima.errors import InputError
+from anima.metaeval.join import Accounting
+from anima.metaeval.tables import Table, read_table, share_estimate
+from anima.stats.estimate import Estimate, Presentable, frame_html, plot_estimates
+from anima.stats.intraclass import icc
+from anima.stats.raters import krippendorff_alpha
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from anima.stats.bootstrap import RngLike
+
+FallbackState = Literal["healthy", "alarm", "unknown"]
+
+
+@dataclass(frozen=True)
+class IntraJudgeReliability(Presentable):
+    """How a judge agrees with itself; made by :func:`intra_judge_reliability`.
+
+    Parameters
+    ----------
+    reliability
+        ICC(1,1) of numeric scores, Krippendorff's alpha of labels: 1 minus the share of noise.
+    unstable
+        Share of items whose repeats are not all the same.
+    noise
+        Standard deviation within an item, on the scale of the scores; NaN for labels.
+    items
+        One row per item, least stable first: item, n, and mean, sd, low, high or label and share.
+    accounting
+        What became of each item.
+    """
+
+    reliability: Estimate
+    unstable: Estimate
+    noise: float
+    items: pd.DataFrame
+    accounting: Accounting
+
+    def summary(self) -> str:
+        """Return one sentence."""
+        noise = "" if math.isnan(self.noise) else f" Standard deviation within an item {self.noise:.3g}."
+        return f"{self.reliability.summary()} {self.unstable.summary()}{noise}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the items."""
+        return self.items.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        from anima.stats.estimate import json_ready
+
+        return {
+            "reliability": self.reliability.to_dict(), "unstable": self.unstable.to_dict(),
+            "noise": json_ready(self.noise), "items": json_ready(self.items.to_dict("records")),
+            "accounting": self.accounting.to_dict(),
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return frame_html([self.reliability, self.unstable])
+
+    def plot(self, **options: Any) -> Any:
+        """Draw both estimates (an Altair chart)."""
+        return plot_estimates([self.reliability, self.unstable], **options)
+
+
+@dataclass(frozen=True)
+class FallbackSignal(Presentable):
+    """Streaks in which a judge seems to have been replaced by a default; made by :func:`fallback_signal`.
+
+    Parameters
+    ----------
+    state
+        ``"unknown"`` when nothing was recorded that could show it: that is not healthy.
+    streaks
+        One row per streak: start, end (positions, inclusive), n, kind, value.
+    share
+        Share of the judgements with a fallback flag; undefined without flags.
+    n
+        Judgements looked at.
+    reason
+        Why the state is what it is.
+    """
+
+    state: FallbackState
+    streaks: pd.DataFrame
+    share: Estimate
+    n: int
+    reason: str
+
+    def summary(self) -> str:
+        """Return one sentence."""
+        return f"Judge fall-back: {self.state} ({self.n} judgements); {self.reason}."
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the streaks."""
+        return self.streaks.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        from anima.stats.estimate import json_ready
+
+        streaks = json_ready(self.streaks.to_dict("records"))
+        return {
+            "state": self.state,
+            "n": self.n,
+            "reason": self.reason,
+            "share": self.share.to_dict(),
+            "streaks": streaks,
+        }
+
+
+def intra_judge_reliability(
+    scores: Table, *, scale: Literal["auto", "interval", "nominal"] = "auto", level: float = 0.95, rng: RngLike = None
+) -> IntraJudgeReliability:
+    """Return how well a judge agrees with itself on repeated judgements of the same items.
+
+    Parameters
+    ----------
+    scores
+        ``item_id`` and ``score``, one row per judgement; the order of repeats does not matter. Missing scores are left
+        out; items with fewer than two scores are counted and left out.
+    scale
+        ``"auto"``: nominal for text and booleans.
+
+    Returns
+    -------
+    IntraJudgeReliability
+        High agreement with itself is necessary, not sufficient: a constant judge is perfectly stable, and then
+        ``reliability`` is undefined.
+    """
+    import pandas as pd
+
+    require_choice(scale, "scale", ("auto", "interval", "nominal"))
+    frame = read_table(scores, ["item_id", "score"], "scores")
+    items_in = int(frame["item_id"].nunique())
+    kept = frame[frame["score"].notna()].copy()
+    if scale == "auto":
+        plain = all(not isinstance(value, str | bool | np.bool_) for value in kept["score"])
+        scale = "interval" if plain else "nominal"
+    if scale == "interval":
+        kept["score"] = require_floats(kept["score"], "scores['score']")
+        kept = kept[kept["score"].notna()]
+    counts = kept.groupby("item_id")["score"].transform("size")
+    kept = kept[counts >= 2]
+    n = int(kept["item_id"].nunique())
+    accounting = Accounting(items_in, n, {"fewer_than_two_scores": items_in - n}, "items")
+    long = pd.DataFrame({
+        "item": kept["item_id"], "rater": kept.groupby("item_id").cumcount(), "value": kept["score"],
+    })  # fmt: skip
+    groups = kept.groupby("item_id", sort=False)["score"]
+    noise = math.nan
+    if scale == "interval":
+        name = "ICC(1,1) of repeats"
+        reliability = (
+            icc(long, kind="1,1", level=level, name=name)
+            if n
+            else Estimate.undefined(name, "no item was judged twice", level=level)
+        )
+        items = groups.agg(["size", "mean", "std", "min", "max"]).reset_index()
+        items.columns = ["item", "n", "mean", "sd", "low", "high"]
+        if n:
+            noise = math.sqrt(float((items["sd"] ** 2 * (items["n"] - 1)).sum() / (items["n"] - 1).sum()))
+        items = items.sort_values("sd", ascending=False, kind="stable")
+        moved = int((items["high"] > items["low"]).sum())
+    else:
+        name = "Krippendorff's alpha of repeats"
+        reliability = (
+            krippendorff_alpha(long, level=level, rng=rng, name=name)
+            if n
+            else Estimate.undefined(name, "no item was judged twice", level=level)
+        )
+        rows = [
+            (item, len(part), part.mode().iloc[0], float((part == part.mode().iloc[0]).mean())) for item, part in groups
+        ]
+        items = pd.DataFrame(rows, columns=["item", "n", "label", "share"]).sort_values("share", kind="stable")
+        moved = int((items["share"] < 1).sum())
+    return IntraJudgeReliability(
+        reliability,
+        share_estimate(moved, n, "items with differing repeats", level),
+        noise,
+        items.reset_index(drop=True),
+        accounting,
+    )
+
+
+def fallback_signal(
+    judgements: Table,
+    *,
+    min_streak: int = 3,
+    min_constant: int = 5,
+    fallback_confidence: float | None = None,
+    tolerance: float = 1e-9,
+    level: float = 0.95,
+) -> FallbackSignal:
+    """Return whether a judge has silently been replaced by its fall-back for a while.
+
+    Parameters
+    ----------
+    judgements
+        In order of time: ``confidence`` and, or, ``fallback`` (boolean), or the frame of run records
+        (:func:`~anima.metaeval.run_records_frame`). Either may be missing; without both the state is unknown.
+    min_streak
+        So many fallback flags in a row, or confidences equal to ``fallback_confidence``, raise the alarm.
+    min_constant
+        So many equal confidences in a row raise it, if the rest of the series shows that this is no habit of the judge:
+        such a streak must have a chance below 1 − level among judgements drawn independently from the others. A judge
+        whose confidence never varies at all raises it too: it measures nothing.
+    fallback_confidence
+        Value that the fall-back is known to write.
+    """
+    import pandas as pd
+
+    require_int(min_streak, "min_streak", low=1)
+    require_int(min_constant, "min_constant", low=2)
+    require_number(tolerance, "tolerance", low=0)
+    spread = {f"judge_metadata.{name}": name for name in ("confidence", "fallback")}
+    frame = read_table(judgements, [], "judgements", aliases=spread)
+    n = len(frame)
+    empty = np.full(n, math.nan)
+    confidence, flag = (
+        require_floats(frame[name].to_numpy(), f"judgements[{name!r}]") if name in frame.columns else empty
+        for name in ("confidence", "fallback")
+    )
+    if len(odd := flag[~np.isnan(flag) & ~np.isin(flag, (0, 1))]):
+        raise InputError(f"judgements: fallback must be true or false, got {odd[0]:g}")
+    rows: list[tuple[int, int, int, str, float]] = []
+    rows += [(*run, "fallback flag", math.nan) for run in _streaks(flag == 1) if run[2] >= min_streak]
+    if fallback_confidence is not None:
+        at = np.abs(confidence - fallback_confidence) <= tolerance
+        rows += [(*run, "fallback confidence", fallback_confidence) for run in _streaks(at) if run[2] >= min_streak]
+    changed = ~(np.abs(np.diff(confidence)) <= tolerance)  # also before and after a missing one
+    starts = np.flatnonzero(np.r_[True, changed]) if n else np.empty(0, dtype=int)
+    for start, stop in zip(starts, [*starts[1:], n][: len(starts)], strict=True):
+        value, length = confidence[start], int(stop - start)
+        if length >= min_constant and not math.isnan(value):
+            others = np.r_[confidence[:start], confidence[stop:]]
+            others = others[~np.isnan(others)]
+            share = float((np.abs(others - value) <= tolerance).mean()) if len(others) else 0.0
+            # Any of n places may start such a streak.
+            if n * share**length < 1 - level:
+                rows.append((int(start), int(stop) - 1, length, "constant confidence", float(value)))
+    streaks = pd.DataFrame(sorted(rows), columns=["start", "end", "n", "kind", "value"])
+    flagged, told = int((flag == 1).sum()), int((~np.isnan(flag)).sum())
+    share_flagged = share_estimate(flagged, told, "share with a fallback flag", level)
+    known = told or int((~np.isnan(confidence)).sum())
+    if len(streaks):
+        longest = streaks.iloc[int(streaks["n"].argmax())]
+        reason = f"{len(streaks)} streaks, the longest {longest['n']} of {longest['kind']} from {longest['start']}"
+        return FallbackSignal("alarm", streaks, share_flagged, n, reason)
+    if known < max(min_streak, 1):
+        reason = f"{known} judgements with a flag or a confidence: nothing could have shown"
+        return FallbackSignal("unknown", streaks, share_flagged, n, reason)
+    return FallbackSignal("healthy", streaks, share_flagged, n, "no streak")
+
+
+def _streaks(hits: Any) -> list[tuple[int, int, int]]:
+    """Return start, end (inclusive) and length of the runs of true values."""
+    edges = np.flatnonzero(np.diff(np.r_[0, np.asarray(hits, dtype=np.int8), 0]))
+    return [(int(a), int(b) - 1, int(b - a)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
