@@ -22,7 +22,7 @@ def refresh(path: Path) -> None:
     done.metadata = {"kernelspec": source.metadata["kernelspec"], "language_info": {"name": "python"}}
     done.cells = [cell for cell in done.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
     for cell in done.cells:
-        cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags" and value}
+        cell.metadata = {key: value for key, value in cell.metadata.items() if key in ("tags", "mystnb") and value}
         if cell.cell_type != "code":
             continue
         cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
