@@ -40,6 +40,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "UNCLASSIFIED",
     "Analysis",
     "Calibration",
     "Evaluation",
@@ -52,7 +53,6 @@ __all__ = [
     "Settings",
     "Step",
     "Trajectory",
-    "UNCLASSIFIED",
     "assess",
     "catalogue",
     "chain_match",

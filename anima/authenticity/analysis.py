@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from anima.authenticity.markers import MarkerHit
-    from anima.authenticity.neighbours import CrossPool, Neighbour
+    from anima.authenticity.neighbours import CrossPool, Neighbour, PoolName
     from anima.authenticity.poles import PoleScore
     from anima.authenticity.trajectory import Trajectory
 
@@ -136,7 +136,7 @@ class Analysis:
         The texts as given.
     steps
         One per sentence.
-    trajectory, pole, neighbours, pools
+    trajectory, pole, neighbours, neighbours_by_pool, pools
         See :mod:`anima.authenticity.trajectory`, :mod:`~anima.authenticity.poles`,
         :mod:`~anima.authenticity.neighbours`.
     markers
@@ -163,6 +163,7 @@ class Analysis:
     loaded_vectors: int = 0
     dim: int = 0
     pool_sizes: Mapping[str, int] = field(default_factory=dict)
+    neighbours_by_pool: Mapping[PoolName, tuple[Neighbour, ...]] = field(default_factory=dict)
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -201,6 +202,7 @@ class Analysis:
             "trajectory": self.trajectory.to_dict(),
             "pole_score": self.pole.to_dict(),
             "top_k": [neighbour.to_dict() for neighbour in self.neighbours],
+            "top_k_per_pool": {pool: [one.to_dict() for one in near] for pool, near in self.neighbours_by_pool.items()},
             "baseline": {
                 "cosine_top1": round3(self.neighbours[0].score) if self.neighbours else None,
                 "loaded_vectors": self.loaded_vectors,

@@ -7,7 +7,7 @@ Every classifier gives the same answer for a sentence whatever else is in the ba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -122,7 +122,7 @@ class CentroidClassifier:
             labels, np.array(rows), np.array(owner), threshold, "centroid" if per_intent == 1 else "centroids"
         )
 
-    def classify(self, texts: Sequence[str], vectors: NDArray[Any]) -> IntentScores:
+    def classify(self, texts: Sequence[str], vectors: NDArray[Any]) -> IntentScores:  # noqa: ARG002
         """Score by cosine to the nearest centroid of each intent."""
         similarity = cosine(vectors, self.vectors)
         if len(self.vectors) > len(self.labels):
@@ -256,8 +256,18 @@ class Head:
 class Ngrams:
     """Words (1 to 3) and characters inside words (3 to 5), as two tf-idf blocks of unit length."""
 
-    _WORDS = {"ngram_range": (1, 3), "token_pattern": r"\w+|[?!¿¡:;…]", "sublinear_tf": True, "dtype": np.float64}
-    _CHARS = {"ngram_range": (3, 5), "analyzer": "char_wb", "sublinear_tf": True, "dtype": np.float64}
+    _WORDS: ClassVar[dict[str, Any]] = {
+        "ngram_range": (1, 3),
+        "token_pattern": r"\w+|[?!¿¡:;…]",
+        "sublinear_tf": True,
+        "dtype": np.float64,
+    }
+    _CHARS: ClassVar[dict[str, Any]] = {
+        "ngram_range": (3, 5),
+        "analyzer": "char_wb",
+        "sublinear_tf": True,
+        "dtype": np.float64,
+    }
     _MIN_WORDS, _MIN_CHARS = 5, 15
 
     def __init__(self, words: Any, chars: Any) -> None:

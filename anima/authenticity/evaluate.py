@@ -167,7 +167,8 @@ def evaluate(
     replies = load_golden(golden)
     if not replies:
         raise InputError("golden holds no reply: there is nothing to measure on")
-    analyses = instrument.analyze_many([reply.response for reply in replies], keywords="off")
+    questions = [reply.question for reply in replies]
+    analyses = instrument.analyze_many([reply.response for reply in replies], questions, keywords="off")
     name = "dev" if golden is None else Path(golden).stem if isinstance(golden, str | Path) else "golden"
     return evaluate_analyses(
         replies,
@@ -369,7 +370,7 @@ def _per_intent(confusion: NDArray[np.int64], labels: tuple[str, ...]) -> pd.Dat
     hits = np.diag(confusion).astype(float)
     predicted, support = confusion.sum(axis=0), confusion.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        frame = pd.DataFrame(
+        return pd.DataFrame(
             {
                 "intent": labels,
                 "precision": hits / predicted,
@@ -379,4 +380,3 @@ def _per_intent(confusion: NDArray[np.int64], labels: tuple[str, ...]) -> pd.Dat
                 "predicted": predicted,
             }
         )
-    return frame

@@ -13,7 +13,7 @@ from anima.authenticity.analysis import Analysis, Keyword, LazyKeyword, Step
 from anima.authenticity.classify import CentroidClassifier, Classifier, ClassifierName, IntentScores, require_classifier
 from anima.authenticity.markers import find_markers
 from anima.authenticity.model import Model
-from anima.authenticity.neighbours import POOLS, cross_pool
+from anima.authenticity.neighbours import POOLS, Surroundings, cross_pool
 from anima.authenticity.poles import NO_POLE, score_pole
 from anima.authenticity.profiles import Profile, load_profile
 from anima.authenticity.reference import Reference
@@ -272,19 +272,22 @@ class Instrument:
             )
         return tuple(steps)
 
-    def _assemble(self, text: str, question: str | None, steps: tuple[Step, ...], vector: Any, near: Any) -> Analysis:
-        hits = find_markers(text, self.reference.markers, re2=self.rules.re2_markers)
+    def _assemble(
+        self, text: str, question: str | None, steps: tuple[Step, ...], vector: Any, near: Surroundings | None
+    ) -> Analysis:
+        hits = find_markers(text, self.reference.markers, re2=self.rules.re2_markers, question=question)
         note = "" if steps else "the reply is blank" if not text.strip() else "the reply holds no letter or digit"
         low, high = self.pole_thresholds
-        neighbours, pools = near or ([], cross_pool({}))
+        near = near or Surroundings((), {}, cross_pool({}))
         return Analysis(
             response=text,
             question=question,
             steps=steps,
             trajectory=assess([step.intent for step in steps], rules=self.rules),
             pole=NO_POLE if vector is None else score_pole(vector, self.model.poles, low=low, high=high),
-            neighbours=tuple(neighbours),
-            pools=pools,
+            neighbours=near.neighbours,
+            neighbours_by_pool=near.by_pool,
+            pools=near.pools,
             markers=tuple(hit for hit in hits if not hit.suppressed),
             suppressed_markers=tuple(hit for hit in hits if hit.suppressed),
             embedder=self.embedder.id,

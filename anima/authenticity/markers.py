@@ -33,6 +33,7 @@ _EDGE_FACTOR: Final = 1.15
 _HIGH: Final = 0.75
 _MEDIUM: Final = 0.6
 _PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{\{(\w+)\}\}| \??", re.DOTALL)
+_LINE_BREAK = re.compile(r"\n[ \t]*")
 _LIST_ASKED = re.compile(
     r"\b(?:bullet(?:ed|s)?(?: ?points?| list)?|(?:a|the|as|in) (?:\w+ )?list|list (?:of|the|out|me)|check ?list"
     r"|viñetas?|(?:una?|la|el|en) (?:\w+ )?list(?:a|ado)|enum[eé]ra\w*|lísta\w*|por puntos)\b",
@@ -327,16 +328,14 @@ def _compiled(pattern: str, marker: str, i: int, cased: bool) -> re.Pattern[str]
 
 
 def _expand(pattern: str, fragments: dict[str, str]) -> str:
-    """Replace ``{{name}}`` by the fragment of that name, and a space outside brackets by one to three white-space
-    characters (`` ?``: by up to three).
-    """
+    """Return a pattern of the data file as one for ``re``; see the head of ``corpora/markers.toml``."""
 
     def replace(match: re.Match[str]) -> str:
         if match[1]:
             return f"(?:{fragments[match[1]]})"
         return {" ": r"\s{1,3}", " ?": r"\s{0,3}"}.get(match[0], match[0])
 
-    return _PIECE.sub(replace, pattern)
+    return _PIECE.sub(replace, _LINE_BREAK.sub("", pattern))
 
 
 def markers_from_json(path: str | Path) -> tuple[Marker, ...]:

@@ -154,6 +154,25 @@ def cross_pool(best: Mapping[PoolName, float]) -> CrossPool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What lies near one reply.
+
+    Attributes
+    ----------
+    neighbours
+        The nearest texts of the whole corpus.
+    by_pool
+        The nearest texts of each pool that has any.
+    pools
+        What the nearest text of each pool says together.
+    """
+
+    neighbours: tuple[Neighbour, ...]
+    by_pool: Mapping[PoolName, tuple[Neighbour, ...]]
+    pools: CrossPool
+
+
 @dataclass(frozen=True)
 class Neighbourhood:
     """The reference corpus as vectors, ready for search.
@@ -169,40 +188,29 @@ class Neighbourhood:
     entries: tuple[PoolEntry, ...]
     vectors: NDArray[Any]
 
-    def search(self, queries: NDArray[Any], k: int) -> list[tuple[list[Neighbour], CrossPool]]:
-        """Return for each unit row of ``queries`` its ``k`` nearest texts and the cross-pool figures.
+    def search(self, queries: NDArray[Any], k: int) -> list[Surroundings]:
+        """Return for each unit row of ``queries`` its ``k`` nearest texts, overall and of each pool.
 
         Order is by score, then by place in the corpus, so that ties are deterministic.
         """
         if not self.entries:
-            return [([], cross_pool({}))] * len(queries)
-        indices, scores = top_k(queries, self.vectors, min(k, len(self.entries)))
-        best = self._best_by_pool(queries)
-        return [
-            (
-                [
-                    Neighbour(rank, float(score), self.entries[i])
-                    for rank, (i, score) in enumerate(zip(row, row_scores, strict=True), 1)
-                ],
-                cross_pool({pool: float(values[q]) for pool, values in best.items()}),
-            )
-            for q, (row, row_scores) in enumerate(zip(indices, scores, strict=True))
-        ]
-
-    def per_pool(self, query: NDArray[Any], k: int) -> dict[PoolName, list[Neighbour]]:
-        """Return the ``k`` nearest texts of each pool for one unit vector of shape ``(dim,)``."""
-        found: dict[PoolName, list[Neighbour]] = {}
-        for pool, rows in self._rows().items():
-            indices, scores = top_k(query[None], self.vectors[rows], min(k, len(rows)))
-            found[pool] = [
-                Neighbour(rank, float(score), self.entries[rows[i]])
-                for rank, (i, score) in enumerate(zip(indices[0], scores[0], strict=True), 1)
-            ]
+            return [Surroundings((), {}, cross_pool({}))] * len(queries)
+        everywhere = self._nearest(queries, np.arange(len(self.entries)), k)
+        rows = {pool: np.flatnonzero([entry.pool == pool for entry in self.entries]) for pool in POOLS}
+        by_pool = {pool: self._nearest(queries, index, k) for pool, index in rows.items() if len(index)}
+        found = []
+        for q in range(len(queries)):
+            near = {pool: lists[q] for pool, lists in by_pool.items()}
+            tops = {pool: texts[0].score for pool, texts in near.items()}
+            found.append(Surroundings(everywhere[q], near, cross_pool(tops)))
         return found
 
-    def _rows(self) -> dict[PoolName, NDArray[np.intp]]:
-        rows = {pool: np.flatnonzero([entry.pool == pool for entry in self.entries]) for pool in POOLS}
-        return {pool: index for pool, index in rows.items() if len(index)}
-
-    def _best_by_pool(self, queries: NDArray[Any]) -> dict[PoolName, NDArray[np.float64]]:
-        return {pool: top_k(queries, self.vectors[rows], 1)[1][:, 0] for pool, rows in self._rows().items()}
+    def _nearest(self, queries: NDArray[Any], rows: NDArray[np.intp], k: int) -> list[tuple[Neighbour, ...]]:
+        indices, scores = top_k(queries, self.vectors[rows], min(k, len(rows)))
+        return [
+            tuple(
+                Neighbour(rank, float(score), self.entries[rows[i]])
+                for rank, (i, score) in enumerate(zip(row, row_scores, strict=True), 1)
+            )
+            for row, row_scores in zip(indices, scores, strict=True)
+        ]

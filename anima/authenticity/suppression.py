@@ -14,19 +14,22 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE 
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _GUILLEMETS = re.compile(r"«[^«»]{1,600}»")
 #: A mark of feet or inches, as in 5", opens nothing.
-_DOUBLE = re.compile(r'(?<!\d)"(?=\S)[^"]{1,500}"')
+_DOUBLE = re.compile(r'(?<!\d)"(?=\S)(?:[^"\n]|\n(?![ \t]{0,20}\n)){1,500}"')
 _SINGLE_OPEN = re.compile(r"(?<![\w'])'(?=[\w¿¡(])(?!\d0s\b|em\b|til\b|tis\b|twas\b|cause\b|cos\b|n')", re.IGNORECASE)
 _SINGLE_CLOSE = re.compile(r"(?<=[^\s'])'(?![\w'])")
 
 _HARD = re.compile(
-    r"[.!?…;:\n¿¡(]|\s[—–-]\s|—|\b(?:but|yet|though|although|however|because|since|until|unless|before|while|whereas|pero|hasta que|antes de|sino|aunque|porque|mientras|pues|mas)\b"
+    r"[.!?…;:\n¿¡(]|\s[—–-]\s|—"
+    r"|\b(?:but|yet|though|although|however|because|since|until|unless|before|while|whereas"
+    r"|pero|hasta que|antes de|sino|aunque|porque|mientras|pues|mas)\b"
     r"|\b(?:and|so|y|e)\s(?=(?:it|that|this|what|you|i|we|there|es|era|eso|esa|ese|esta|este|esto|qué|tu|su|me|hay|la tuya)\b)"
 )
 _PSEUDO = re.compile(
     r"(?:\bno|\bnot|n't)\s(?:\w+\s){0,3}?(?:only|just|merely|simply|solely|s[oó]lo|solamente|únicamente)\b"
     r"|\bno\s(?:doubt|question|wonder|matter|less|surprise|worries|problem|hay duda|cabe duda|hay ninguna duda|me cabe duda|en vano|por nada"
     r"|es de extrañar|obstante|te preocupes|pasa nada)\b|\bnot\s(?:least|to mention)\b|n't\s(?:it|that|this)\b"
-    r"|\bwithout\s(?:a\s|any\s)?(?:doubt|question|exaggerat\w+)\b|\bsin\s(?:duda\w*|ninguna duda|lugar a dudas|exagerar|ir más lejos|embargo|rodeos|reparos|más|prisa|ambages)\b"
+    r"|\bwithout\s(?:a\s|any\s)?(?:doubt|question|exaggerat\w+)\b"
+    r"|\bsin\s(?:duda\w*|ninguna duda|lugar a dudas|exagerar|ir más lejos|embargo|rodeos|reparos|más|prisa|ambages)\b"
     r"|\bnothing\s(?:but|less than|short of)\b|\bnada\s(?:menos|más)\b|\bni más ni menos\b|\b(?:al|por lo|más o|a)\smenos\b"
     r"|\bnever\s(?:fails?|ceases?|stops?)\b|\bno\s(?:me\s)?deja\sde\b"
     r"|\b(?:can't|cannot|couldn't|can not)\s(?:help|deny|but|stress|overstate|wait|resist)\b"
@@ -75,7 +78,7 @@ def quoted_spans(text: str) -> list[tuple[int, int]]:
     if "«" in text:
         spans += [match.span() for match in _GUILLEMETS.finditer(text)]
     if '"' in text:
-        spans += [match.span() for match in _DOUBLE.finditer(text) if "\n\n" not in match[0]]
+        spans += [match.span() for match in _DOUBLE.finditer(text)]
     if "'" in text:
         spans += _single_quoted(text)
     return _united(spans)

@@ -321,7 +321,8 @@ def test_nearest_texts(service: Path) -> None:
         scores = np.array(record["scores"])
         vectors = np.column_stack([scores, np.sqrt(1 - scores**2)])  # at these cosines to the first axis
         entries = tuple(PoolEntry(str(i), "core") for i in range(len(scores)))
-        [(found, _)] = Neighbourhood(entries, vectors).search(np.array([[1.0, 0.0]]), record["k"])
+        [near] = Neighbourhood(entries, vectors).search(np.array([[1.0, 0.0]]), record["k"])
+        found = near.neighbours
         assert [n.rank for n in found] == record["rank"]
         assert [n.to_dict()["score"] for n in found] == pytest.approx(record["rounded"], abs=TOLERANCE)
         ours, theirs = [int(n.entry.text) for n in found], [int(i) for i in record["order"]]

@@ -35,7 +35,7 @@ def make_replies(n: int) -> list[str]:
     distinct.
     """
     rng = random.Random(1)
-    sentences = [example.text for example in Reference.bundled().prototypes]
+    sentences = [example.text for example in Reference.bundled().prototypes if len(example.text.split()) <= 12]
     return [" ".join(f"{rng.choice(sentences).rstrip('.!?')} {i * 5 + k}." for k in range(5)) for i in range(n)]
 
 
@@ -72,7 +72,8 @@ def main() -> None:
     same = [a.chain for a in instrument.analyze_many(replies[:50], keywords="off")] == [
         instrument.analyze(r, keywords="off").chain for r in replies[:50]
     ]
-    print(f"{REPLIES} replies, {len(unique)} distinct texts; results alone and together equal: {same}")
+    words = sum(len(text.split()) for text in flat) / len(flat)
+    print(f"{REPLIES} replies, {words:.1f} words a sentence, {len(unique)} distinct texts; results alone and together equal: {same}")
     print(f"analyze_many {together:.2f} s = {REPLIES / together:.0f} replies/s")
     print(f"embedding alone {embedding:.2f} s; analyze_many / embedding = {together / embedding:.3f}")
     print(f"the embedder's own batch call {peer:.2f} s; analyze_many / that = {together / peer:.3f}")
