@@ -160,20 +160,11 @@ def changed_statistics(path: Path) -> dict[str, str]:
     }
     promised = [row for row in rows if row["kept"] is not None]
     kept = sum(row["kept"] for row in promised)
-    head = (
-        "statistic",
-        "n",
-        "interval",
-        "settings",
-        "coverage, lowest to highest",
-        "largest error",
-        "promised",
-        "kept",
-    )
+    head = ("statistic", "n", "interval", "settings", "coverage, lowest to highest", "promised")
     files["summary.md"] = table(head, [_coverage_summary(group) for group in _grouped(rows)]) + (
         f"\n{kept} of {len(promised)} promises are kept within two Monte-Carlo standard errors.\n"
     )
-    head = ("data", "n", "true value", "interval", "trials", "coverage", "undefined", "marked unreliable")
+    columns = ("data", "n", "true value", "interval", "trials", "coverage", "undefined", "marked unreliable")
     parts = []
     for statistic in dict.fromkeys(row["statistic"] for row in rows):
         chosen = [
@@ -184,14 +175,14 @@ def changed_statistics(path: Path) -> dict[str, str]:
             for row in rows
             if row["statistic"] == statistic
         ]
-        parts.append(f":::{{dropdown}} {statistic}: {len(chosen)} settings\n{table(head, chosen)}:::\n")
+        parts.append(f":::{{dropdown}} {statistic}: {len(chosen)} settings\n{table(columns, chosen)}:::\n")
     return files | {"coverage.md": "\n".join(parts), "coverage.svg": _coverage_figure(rows)}
 
 
 def _cell(value: Any) -> str:
     """Return a cell of a simulation as text: a pair is a share and its error."""
     if isinstance(value, list):
-        return f"{value[0]:.1%} ± {value[1] * 100:.1f}"
+        return f"{value[0]:.1%} ± {value[1] * 100:.1f}".replace(" ", "\N{NO-BREAK SPACE}")
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
@@ -205,20 +196,13 @@ def _grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 def _coverage_summary(group: list[dict[str, Any]]) -> tuple[str, ...]:
     first, shares = group[0], [row["coverage"] for row in group]
-    promise, kept = "none, for comparison", "–"
+    promise = "nothing, for comparison"
     if first["kept"] is not None:
         low, high = first["promised_low"], first["promised_high"]
         promise = f"{low:.0%} or more" if high >= 1 else f"{low:.1%} to {high:.1%}"
-        kept = f"{sum(row['kept'] for row in group)} of {len(group)}"
-    return (
-        *(first["statistic"], str(first["n"]), first["interval"], str(len(group))),
-        *(
-            f"{min(shares):.1%} to {max(shares):.1%}",
-            f"± {max(row['mc_error'] for row in group) * 100:.1f}",
-            promise,
-            kept,
-        ),
-    )
+        promise += f", kept by {sum(row['kept'] for row in group)}"
+    span = f"{min(shares):.1%} to {max(shares):.1%} (± {max(row['mc_error'] for row in group) * 100:.1f})"
+    return (first["statistic"], str(first["n"]), first["interval"], str(len(group)), span, promise)
 
 
 def _coverage_figure(rows: list[dict[str, Any]]) -> str:

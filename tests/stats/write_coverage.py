@@ -33,21 +33,25 @@ def sentinel() -> dict[str, Any]:
     """Return the simulation of the judge sentinel in the form of the comparisons."""
     from sentinel_table import sentinel_frame
 
-    names = {"calibrationKappa": "kappa", "sentinelPassRate": "pass rate"}
+    names = {"calibrationKappa": "κ", "sentinelPassRate": "pass rate"}
     frame = sentinel_frame()
     rows = []
     for row in frame.to_dict("records"):
-        theirs, n = row["reference"], row["histories"]
-        even = "" if math.isnan(row["prevalence"]) or row["metric"] != "calibrationKappa" else f"{row['prevalence']:.0%}"
-        promise = "" if math.isnan(row["promised"]) else f"{'≤' if row['wanted'] == 'few' else '≥'} {row['promised']:.0%}"
+        n, shares = row["histories"], (row["reference"], row["anima"])
+        even = (
+            "" if math.isnan(row["prevalence"]) or row["metric"] != "calibrationKappa" else f"{row['prevalence']:.0%}"
+        )
+        promise = (
+            "" if math.isnan(row["promised"]) else f"{'≤' if row['wanted'] == 'few' else '≥'} {row['promised']:.0%}"
+        )
+        truth = f"{row['from']:g}" + ("" if row["from"] == row["to"] else f" to {row['to']:g}")
+        errors = [math.sqrt(max(p * (1 - p), 0.01 * 0.99) / n) for p in shares]
+        told = f"{even + ', ' if even else ''}{row['precision']}"
         rows.append([
-            row["what"], f"{names[row['metric']]} {row['from']:g} → {row['to']:g}", even, row["precision"],
-            row["snapshots"], [theirs, math.sqrt(theirs * (1 - theirs) / n)], [row["anima"], row["mc_error"]], promise,
+            f"{names[row['metric']]} {truth}, {row['snapshots']} snapshots: {row['what']}", told,
+            *map(list, zip(shares, errors, strict=True)), promise,
         ])  # fmt: skip
-    head = [
-        "history", "truth", "common class", "precision told", "snapshots", "reference: alarmed", "anima: alarmed",
-        "promised",
-    ]  # fmt: skip
+    head = ["history", "common class, precision told", "reference: alarmed", "anima: alarmed", "promised"]
     return {"trials": int(frame["histories"].iloc[0]), "head": head, "rows": rows}
 
 
