@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from anima import authenticity, embedding, stats, text
+    from anima import authenticity, embedding, metaeval, negation, stats, text
     from anima.api import analyze, analyze_frame, analyze_many, calibrate, evaluate, instrument
 
-_PACKAGES = ("authenticity", "embedding", "stats", "text")
+_PACKAGES = ("authenticity", "embedding", "metaeval", "negation", "stats", "text")
 
 __all__ = [
     "analyze",
@@ -25,6 +25,8 @@ __all__ = [
     "embedding",
     "evaluate",
     "instrument",
+    "metaeval",
+    "negation",
     "stats",
     "text",
 ]
