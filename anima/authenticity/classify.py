@@ -268,7 +268,7 @@ class Ngrams:
         "sublinear_tf": True,
         "dtype": np.float64,
     }
-    _MIN_WORDS, _MIN_CHARS = 5, 15
+    _MIN_WORDS, _MIN_CHARS = 5, 18
 
     def __init__(self, words: Any, chars: Any) -> None:
         self._blocks = (words, chars)

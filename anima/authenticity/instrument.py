@@ -19,8 +19,9 @@ from anima.authenticity.profiles import Profile, load_profile
 from anima.authenticity.reference import Reference
 from anima.authenticity.rules import Rules, RulesName, get_rules
 from anima.authenticity.trajectory import assess, transitions
-from anima.checks import require_choice, require_int, require_number, require_text, require_texts, show
-from anima.errors import BadEmbeddingError, InputError
+from anima.checks import require_choice, require_instance, require_int, require_number, require_text, require_texts, show
+from anima.embedding.base import embed_checked
+from anima.errors import InputError
 from anima.text import Segment, fields, segment
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Settings:
         ``"centroid"``, ``"centroids"`` (several per intent), ``"linear"`` (a head on the vector) or ``"hybrid"`` (a
         head on the vector and the wording); None takes the rules' own.
     intent_threshold
-        Cosine below which a sentence is UNCLASSIFIED (centroid classifiers). None: the rules' own, else the embedder's
+        Cosine below which a sentence is UNCLASSIFIED; refused with the heads, which learned to reject. None: the rules' own, else the embedder's
         profile.
     pole_low, pole_high
         Cuts of the pole score. None: the rules' own, else the embedder's profile.
@@ -65,10 +66,18 @@ class Settings:
 
     def __post_init__(self) -> None:
         get_rules(self.rules)
+        if self.classifier is not None:
+            require_classifier(self.classifier)
         require_int(self.k, "k", low=1)
         for name in ("intent_threshold", "pole_low", "pole_high"):
             if (value := getattr(self, name)) is not None:
                 require_number(value, name, low=-2, high=2)
+        name = self.classifier or get_rules(self.rules).classifier
+        if self.intent_threshold is not None and not name.startswith("centroid"):
+            raise InputError(
+                f"intent_threshold ({self.intent_threshold}) belongs to the centroid classifiers and {name!r} is in force: "
+                "add classifier='centroid', or leave it out"
+            )
 
 
 class Instrument:
@@ -90,9 +99,9 @@ class Instrument:
     """
 
     def __init__(self, reference: Reference | None, embedder: Embedder, settings: Settings | None = None) -> None:
-        self.reference = Reference.bundled() if reference is None else reference
+        self.reference = require_instance(Reference.bundled() if reference is None else reference, "reference", Reference)
         self.embedder = embedder
-        self.settings = Settings() if settings is None else settings
+        self.settings = require_instance(Settings() if settings is None else settings, "settings", Settings)
 
     def with_settings(self, **changes: Any) -> Instrument:
         """Return an instrument with some settings changed; vectors already computed are shared."""
@@ -224,13 +233,7 @@ class Instrument:
         return table
 
     def _embed_checked(self, texts: list[str]) -> dict[str, NDArray[np.float32]]:
-        rows = np.asarray(self.embedder.embed(texts))
-        if rows.shape != (len(texts), self.embedder.dim) or np.isnan(rows).any():
-            raise BadEmbeddingError(
-                f"{self.embedder.id} gave an array of shape {rows.shape}, {int(np.isnan(rows).any(axis=-1).sum())} rows of it NaN, "
-                f"for {len(texts)} texts that are not blank, of {self.embedder.dim} numbers each"
-            )
-        return dict(zip(texts, rows, strict=True))
+        return dict(zip(texts, embed_checked(self.embedder, texts), strict=True))
 
     def _classify(self, segments: list[list[Segment]], table: dict[str, NDArray[np.float32]]) -> IntentScores | None:
         flat = [s.text for found in segments for s in found]

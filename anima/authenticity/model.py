@@ -21,6 +21,7 @@ from anima.authenticity.classify import CentroidClassifier, Classifier, Classifi
 from anima.authenticity.intents import UNCLASSIFIED
 from anima.authenticity.neighbours import Neighbourhood
 from anima.authenticity.poles import Poles
+from anima.authenticity.profiles import safe_name
 from anima.errors import CacheWarning, DataError, InputError
 from anima.settings import data_path, user_cache_dir
 from anima.vectors import centroid
@@ -57,7 +58,7 @@ class Model:
     @staticmethod
     def open(reference: Reference, embedder: Embedder) -> Model:
         """Return the model, with whatever a shipped or kept file holds already read."""
-        name = f"{embedder.id.replace('/', '_').replace(':', '_')}.npz"
+        name = f"{safe_name(embedder.id)}.npz"
         key = fingerprint(reference, embedder.id)
         places = [user_cache_dir() / "models" / f"{key[:16]}-{name}"]
         with contextlib.suppress(DataError):  # none is shipped for this embedder
@@ -190,9 +191,7 @@ class Model:
 
     def _keep(self) -> None:
         """Keep the trained heads for the next process; failing to costs time later, nothing else."""
-        path = (
-            user_cache_dir() / "models" / f"{self.key[:16]}-{self.embedder.id.replace('/', '_').replace(':', '_')}.npz"
-        )
+        path = user_cache_dir() / "models" / f"{self.key[:16]}-{safe_name(self.embedder.id)}.npz"
         try:
             _write(path, self._kept | {"key": np.array(self.key)})
         except OSError as error:
@@ -230,10 +229,13 @@ def fingerprint(reference: Reference, embedder_id: str) -> str:
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    Path(temporary).chmod(0o644)  # a temporary file is its owner's alone; a shipped one is everybody's
-    Path(temporary).replace(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        Path(temporary).chmod(0o644)  # a temporary file is its owner's alone; a shipped one is everybody's
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)  # there only if the writing failed
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]] | None:

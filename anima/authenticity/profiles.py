@@ -53,7 +53,12 @@ class Profile:
 
 def profile_name(embedder: str) -> str:
     """Return the file name of an embedder's profile."""
-    return "".join(char if char.isalnum() or char in "-._" else "_" for char in embedder) + ".toml"
+    return f"{safe_name(embedder)}.toml"
+
+
+def safe_name(embedder: str) -> str:
+    """Return an embedder's id as a part of a file name: what a file system might not take becomes an underscore."""
+    return "".join(char if char.isalnum() or char in "-._" else "_" for char in embedder)
 
 
 def load_profile(embedder: str, *, fallback: Callable[[], Profile]) -> Profile:
