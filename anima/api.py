@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from anima.authenticity.instrument import Instrument, KeywordMode, Settings
-from anima.checks import require_columns, require_text
+from anima.authenticity.rules import get_rules
+from anima.checks import require_columns, require_instance, require_text
 from anima.embedding import CachedEmbedder, Embedder, get_embedder
 from anima.errors import InputError
 from anima.settings import env
@@ -48,6 +49,8 @@ def instrument(
     Vectors are cached in memory (``ANIMA_CACHE_SIZE``, 2000), and in the SQLite file named by ``ANIMA_EMBEDDING_CACHE``
     if there is one.
     """
+    if settings is not None:
+        require_instance(settings, "settings", Settings)
     if settings is not None and changes:
         raise InputError(
             f"give either settings or single settings by name, not both (got settings and {', '.join(changes)})"
@@ -56,6 +59,12 @@ def instrument(
         known = ("embedder", "reference", "settings", *Settings.__dataclass_fields__)
         raise InputError(f"unknown setting {', '.join(map(repr, sorted(unknown)))}; known are {', '.join(known)}")
     chosen = settings or Settings(**changes)
+    name = chosen.classifier or get_rules(chosen.rules).classifier
+    if changes.get("intent_threshold") is not None and not name.startswith("centroid"):
+        raise InputError(
+            f"intent_threshold={chosen.intent_threshold} would change nothing: it belongs to the centroid classifiers and "
+            f"{name!r} is in force; add classifier='centroid'"
+        )
     spec = env("EMBEDDER", "bundled") if embedder is None else embedder
     if isinstance(spec, str) and reference is None:
         base = _shared(spec, env("EMBEDDING_CACHE", ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T = TypeVar("T", bound=str)
+K = TypeVar("K")
 
 
 def show(value: object, limit: int = 60) -> str:
@@ -52,7 +53,8 @@ def require_texts(values: object, name: str = "texts") -> list[str]:
     """Return ``values`` as a list of checked strings; a single string is refused because it is a likely slip."""
     if isinstance(values, str | bytes):
         raise InputError(f"{name} must be a list of str, got one {type(values).__name__}: write [{name}]")
-    if not isinstance(values, Iterable):
+    # A mapping or a frame would give its names, and a set its members in an order of its own.
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | Set) or hasattr(values, "columns"):
         raise InputError(f"{name} must be a list of str, got {type(values).__name__} {show(values)}")
     return [require_text(value, name, place=f"item {i}") for i, value in enumerate(values)]
 
@@ -75,6 +77,11 @@ def require_number(
         left, right = "(" if open_low else "[", ")" if open_high else "]"
         raise InputError(f"{name} must lie in {left}{low}, {high}{right}, got {number}")
     return number
+
+
+def require_fraction(value: object, name: str = "level") -> float:
+    """Return ``value`` as a float above 0 and below 1, as coverage levels and error rates must be."""
+    return require_number(value, name, low=0, high=1, open_low=True, open_high=True)
 
 
 def require_int(value: object, name: str, *, low: int | None = None, high: int | None = None) -> int:
@@ -116,6 +123,14 @@ def require_choice(value: object, name: str, choices: Sequence[T]) -> T:
     raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {show(value)}")
 
 
+def require_instance(value: object, name: str, kind: type[K]) -> K:
+    """Return ``value`` when it is a ``kind``."""
+    if isinstance(value, kind):
+        return value
+    home = f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
+    raise InputError(f"{name} must be an {home}, got {type(value).__name__} {show(value)}")
+
+
 def require_columns(frame: Any, columns: Sequence[str], name: str = "frame") -> None:
     """Raise :class:`InputError` naming the columns that ``frame`` lacks, or has twice."""
     if not hasattr(frame, "columns"):
@@ -155,7 +170,10 @@ def require_floats(values: object, name: str) -> NDArray[np.float64]:
         raise InputError(
             f"{name} must hold numbers, got {array.dtype}: convert them first, e.g. with pandas.to_numeric"
         )
-    numbers = array.astype(np.float64)
+    try:
+        numbers = array.astype(np.float64)
+    except OverflowError:  # an integer beyond every float
+        raise InputError(f"{name} holds an integer that no float can: divide by a unit first") from None
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TextIO
 
 import typer
 
 import anima
 from anima.checks import require_choice, require_text
-from anima.errors import AnimaError, DataError, InputError
+from anima.errors import AnimaError, DataError, DataWarning, InputError
 
 app = typer.Typer(
     name="anima",
@@ -42,6 +44,19 @@ def main() -> None:
     except BrokenPipeError:  # the reader, e.g. `head`, has seen enough
         sys.stderr.close()
         raise SystemExit(0) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):  # what a full or broken disk says of any output
+            raise
+        typer.echo(f"anima: the output cannot be written ({error.strerror})", err=True)
+        _discard(sys.stdout)
+        raise SystemExit(2) from None
+
+
+def _discard(stream: TextIO) -> None:
+    """Point a stream at nothing, or the interpreter would fail on what the stream still holds when it ends."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -80,6 +95,8 @@ def analyze(
     if len(given) > 1:
         raise InputError(f"give one of TEXT, --file and --jsonl, not {' and '.join(given)}")
     if jsonl is not None:
+        if question is not None:
+            raise InputError("--question is for one reply: with --jsonl give each line a field 'question'")
         _analyze_lines(jsonl, out, field, mode, options)
         return
     result = anima.analyze(_read_reply(text, file), question, keywords=mode, **options)
@@ -102,8 +119,8 @@ def _read_reply(text: str | None, file: Path | None) -> str:
     if file is not None:
         return _decode(_bytes(file), str(file))
     if text is not None and text != "-":
-        return text
-    if sys.stdin.isatty():
+        return _decode(os.fsencode(text), "TEXT")  # the shell's bytes, whatever the locale made of them
+    if sys.stdin is None or sys.stdin.isatty():
         raise InputError(
             'nothing to analyse: give the reply as an argument, with --file, or on standard input, e.g. anima analyze "Great question!"'
         )
@@ -132,7 +149,7 @@ def _analyze_lines(path: Path, out: Path | None, field: str, mode: Any, options:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
             raise DataError(f"{name}:{number}: not JSON ({error.msg} at column {error.colno})") from None
         except (ValueError, RecursionError) as error:
@@ -154,10 +171,25 @@ def _analyze_lines(path: Path, out: Path | None, field: str, mode: Any, options:
         [row[field] for row in rows], questions, keywords=mode, progress=sys.stderr.isatty(), **options
     )
     lines = []
+    replaced: set[str] = set()
     for row, analysis in zip(rows, analyses, strict=True):
         kept = {key: value for key, value in row.items() if key not in (field, "question")}
-        lines.append(json.dumps(kept | analysis.to_dict(), ensure_ascii=False) + "\n")
+        result = analysis.to_dict()
+        if not kept.keys() >= result.keys() - {"response", "question"}:  # else the line is an analysis, made anew
+            replaced |= kept.keys() & result.keys()
+        lines.append(json.dumps(kept | result, ensure_ascii=False) + "\n")
+    if replaced:
+        names = ", ".join(map(repr, sorted(replaced)))
+        warnings.warn(
+            f"{name}: the analysis has fields of its own called {names}: the file's are left out",
+            DataWarning,
+            stacklevel=2,
+        )
     _write("".join(lines), out)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON: write null")
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -173,8 +173,7 @@ class JsonlFile:
         lines = [dumps(record) + b"\n" for record in records]
         if not lines:
             return 0
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self.path), contextlib.ExitStack() as stack:
+        with self.held(), contextlib.ExitStack() as stack:
             handle, size, healed = self._open(stack)
             for line in lines:
                 if self.max_bytes is not None and size >= self.max_bytes:
@@ -187,6 +186,13 @@ class JsonlFile:
         if healed:
             warnings.warn(healed, DataWarning, stacklevel=3)
         return len(lines)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other writers out, so that a check of what is there still holds when the next append writes."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(self.path):
+            yield
 
     def flush(self) -> None:
         """Return when all records are on the disk."""

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import threading
 import time
 from typing import IO, TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_MINE = threading.local()  # paths whose lock this thread holds
 _PATIENCE: Final = 30.0  # seconds to wait for a lock that the system does not give back by itself
 
 if sys.platform == "win32":
@@ -56,8 +58,25 @@ else:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of ``path``, a file beside it, against other processes and threads; it dies with its holder."""
-    beside = path.with_name(path.name + ".lock")
+    """Hold the lock of ``path``, a file beside it, against other processes and threads; it dies with its holder.
+
+    A thread that holds it already goes on: what it checks and what it then writes can be one step.
+    """
+    mine: set[Path] = _MINE.__dict__.setdefault("paths", set())
+    place = path.absolute()
+    if place in mine:
+        yield
+        return
+    with _locked(path.with_name(path.name + ".lock")):
+        mine.add(place)
+        try:
+            yield
+        finally:
+            mine.discard(place)
+
+
+@contextlib.contextmanager
+def _locked(beside: Path) -> Iterator[None]:
     with beside.open("ab") as handle:
         try:
             _acquire(handle)

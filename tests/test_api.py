@@ -158,6 +158,10 @@ def test_questions_are_kept() -> None:
         ({"classifier": "svm"}, "classifier must be one of 'centroid', 'centroids', 'linear', 'hybrid', got 'svm'"),
         ({"k": 0}, "k must be at least 1, got 0"),
         ({"k": 2.5}, "k must be an integer, got float 2.5"),
+        ({"classifier": ["centroid"]}, r"classifier must be one of .* got \['centroid'\]"),
+        ({"settings": {"k": 3}}, "settings must be an anima.authenticity.Settings, got dict {'k': 3}"),
+        ({"reference": "folder"}, "reference must be an anima.authenticity.Reference, got str 'folder'"),
+        ({"intent_threshold": 0.9}, "intent_threshold=0.9 would change nothing: .* 'hybrid' is in force"),
         ({"intent_threshold": "high"}, "intent_threshold must be a number, got str 'high'"),
         ({"intent_threshold": math.nan}, r"intent_threshold must lie in \[-2, 2\], got nan"),
         ({"pole_low": 0.5, "pole_high": 0.1}, r"pole_low \(0.5\) must not exceed pole_high \(0.1\)"),
@@ -169,6 +173,15 @@ def test_questions_are_kept() -> None:
 def test_bad_settings(options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         anima.analyze(REPLIES[0], **options)
+
+
+@pytest.mark.parametrize(
+    "replies", [{"response": "a b"}, {"a b", "c d"}, pd.DataFrame({"response": ["a b"]})], ids=["dict", "set", "frame"]
+)
+def test_replies_must_be_a_list(replies: Any) -> None:
+    """A mapping or a frame would give its names as replies, a set its members in an order of its own."""
+    with pytest.raises(InputError, match="responses must be a list of str, got"):
+        anima.analyze_many(replies)
 
 
 def test_an_unknown_embedder() -> None:

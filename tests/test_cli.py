@@ -160,7 +160,9 @@ def test_a_broken_line_is_named(run: Callable[..., Done], line: bytes, message: 
         (["analyze", "x", "--rules", "go"], "rules must be one of 'anima', 'reference', got 'go'"),
         (["analyze", "x", "--classifier", "svm"], "classifier must be one of"),
         (["analyze", "x", "--embedder", "word2vec"], 'embedder must be "bundled"'),
-        (["analyze", "\udcff"], r"response holds a lone surrogate '\udcff' at character 0"),
+        (["analyze", "\udcff"], "TEXT: not UTF-8 at byte 0; convert it"),
+        (["analyze", "--jsonl", "lines.jsonl", "--question", "Why?"], "--question is for one reply"),
+        (["analyze", "--jsonl", "lines.jsonl"], "lines.jsonl:1: not usable JSON (NaN is no JSON: write null)"),
         (["analyze", "x", "--out", "latin.txt/reply.json"], "latin.txt/reply.json: cannot be written"),
         (["analyze", "x", "--out", "latin.txt/reply.txt"], "latin.txt/reply.txt: cannot be written"),
         (["calibrate", "--target", "markers"], "target must be one of 'intent', 'poles', 'both', got 'markers'"),
@@ -171,6 +173,7 @@ def test_a_broken_line_is_named(run: Callable[..., Done], line: bytes, message: 
 )
 def test_what_cannot_be_used_is_one_line(run: Callable[..., Done], args: list[str], message: str) -> None:
     Path("latin.txt").write_bytes(b"caf\xe9")
+    Path("lines.jsonl").write_text('{"response": "Yes.", "cost": NaN}')
     done = run(*args)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"anima: {message}")
@@ -256,3 +259,35 @@ def test_as_a_module() -> None:
     )
     assert done.returncode == 2
     assert done.stderr == "anima: rules must be one of 'anima', 'reference', got 'go'\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["picture", "json"])
+def test_a_full_disk_is_one_line(options: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "anima", "analyze", "Yes.", *options],
+            stdout=full, stderr=subprocess.PIPE, check=False, text=True,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "anima: the output cannot be written (No space left on device)\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors cannot be closed by a shell")
+def test_a_closed_input_is_one_line() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec '{sys.executable}' -m anima analyze <&-"], capture_output=True, check=False, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("anima: nothing to analyse")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.filterwarnings("default")
+def test_fields_that_are_replaced_are_named(run: Callable[..., Done]) -> None:
+    done = run("analyze", "--jsonl", "-", stdin=b'{"response": "Yes.", "note": "mine", "id": 1}')
+    assert done.code == 0
+    assert (
+        done.err
+        == "anima: warning: standard input: the analysis has fields of its own called 'note': the file's are left out\n"
+    )
+    assert json.loads(done.out)["id"] == 1

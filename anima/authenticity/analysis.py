@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,11 @@ class Step:
         return self._keyword.get()
 
     @property
+    def has_keyword(self) -> bool:
+        """Whether the keyword has been computed already."""
+        return self._keyword.known
+
+    @property
     def regime(self) -> str:
         """``control``, ``genuine`` or ``plain``."""
         return regime(self.intent)
@@ -183,11 +189,13 @@ class Analysis:
         control = sum(step.regime == "control" for step in self.steps)
         genuine = sum(step.regime == "genuine" for step in self.steps)
         names = [step.intent for step in self.steps if step.intent != UNCLASSIFIED]
-        top = f", mostly {max(dict.fromkeys(names), key=names.count)}" if names else ""
-        pole = {1: "performed certainty", -1: "performed doubt"}.get(self.pole.bucket, "no pole")
+        counts = Counter(names).most_common(2)
+        # "Mostly" needs a winner. The pole is left out: it is a direction, not a finding worth a headline.
+        clear = bool(counts) and (len(counts) == 1 or counts[0][1] > counts[1][1])
+        top = f", mostly {counts[0][0]}" if clear else ""
         return (
             f"{n} sentence{'s' * (n != 1)}: {control} control, {genuine} genuine, {n - control - genuine} plain{top}; "
-            f"trajectory {self.trajectory.predictability} ({self.trajectory.rule}: {self.trajectory.reason}); {pole}; "
+            f"trajectory {self.trajectory.predictability} ({self.trajectory.rule}: {self.trajectory.reason}); "
             f"{len(self.markers)} formal marker{'s' * (len(self.markers) != 1)}."
         )
 

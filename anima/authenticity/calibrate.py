@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,9 +12,9 @@ import numpy as np
 from anima.authenticity.evaluate import chain_match, evaluate_analyses
 from anima.authenticity.golden import GoldenReply, load_golden
 from anima.authenticity.profiles import Profile
-from anima.checks import require_choice, require_number
+from anima.checks import require_choice, require_number, show
 from anima.errors import CalibrationWarning, InputError
-from anima.stats import Estimate, json_ready
+from anima.stats import Estimate, Presentable, json_ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ _POLE_TAILS = (0.02, 0.05, 0.08, 0.10, 0.12, 0.15, 0.18, 0.20, 0.25, 0.30, 0.35,
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Presentable):
     """Result of a sweep.
 
     Attributes
@@ -60,6 +61,7 @@ class Calibration:
     points: pd.DataFrame
     profile: Profile
     criterion: str
+    tables = ("points",)
 
     def with_profile(self, base: Profile) -> Calibration:
         """Return the same result with its new values put into ``base`` instead."""
@@ -93,9 +95,6 @@ class Calibration:
         best = " and ".join(f"{value:.3f}" for value in self.best)
         return f"Calibrated {self.target} to {best} by {self.criterion}: {self.score.summary()}"
 
-    def _repr_html_(self) -> str:
-        return f"<p>{self.summary()}</p>" + self.points.round(3).to_html(index=False)
-
 
 def calibrate(
     instrument: Instrument,
@@ -128,6 +127,8 @@ def calibrate(
     replies = load_golden(golden)
     if not replies:
         raise InputError("golden holds no reply: there is nothing to calibrate on")
+    if not isinstance(grid, Iterable | None) or isinstance(grid, str):
+        raise InputError(f"grid must be a list of numbers, got {type(grid).__name__} {show(grid)}")
     values = tuple(require_number(value, f"grid[{i}]", low=-1, high=1) for i, value in enumerate(grid or ()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # that thresholds are missing is why we are here
@@ -139,7 +140,9 @@ def calibrate(
 def _calibrate_intent(instrument: Instrument, replies: tuple[GoldenReply, ...], grid: tuple[float, ...]) -> Calibration:
     import pandas as pd
 
-    labelled = any(reply.sentences for reply in replies)
+    if not any(reply.chain for reply in replies):
+        raise InputError("golden labels no intent: thresholds cannot be calibrated on it")
+    labelled = any(sentence.intent is not None for reply in replies for sentence in reply.sentences)
     criterion = "macro-F1" if labelled else "chain match"
     name = instrument.classifier.name
     base = instrument if name.startswith("centroid") else instrument.with_settings(classifier="centroid")
@@ -156,7 +159,7 @@ def _calibrate_intent(instrument: Instrument, replies: tuple[GoldenReply, ...], 
                 "threshold": threshold,
                 criterion: score.value,
                 "overall_chain": float(
-                    np.mean([chain_match(a.chain, r.chain) for a, r in zip(analyses, replies, strict=True)])
+                    np.mean([chain_match(a.chain, r.chain) for a, r in zip(analyses, replies, strict=True) if r.chain])
                 ),
                 "overall_marker": float(found.rows["marker_coverage"].mean()),
                 "unclassified_pct": chain.count("UNCLASSIFIED") / len(chain) if chain else float("nan"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from anima.authenticity.golden import GoldenReply, load_golden
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
 from anima.authenticity.rules import round3
 from anima.errors import InputError
-from anima.stats import Estimate, bootstrap_sums, confusion_terms, estimates_frame, json_ready
+from anima.stats import Estimate, Presentable, bootstrap_sums, confusion_terms, json_ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +88,7 @@ def align(reply: GoldenReply, analysis: Analysis) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Presentable):
     """Agreement of an instrument with a golden set.
 
     Attributes
@@ -113,10 +114,6 @@ class Evaluation:
     suggested_threshold: float
     setup: str
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per estimate."""
-        return estimates_frame(self.estimates.values())
-
     def to_dict(self) -> dict[str, Any]:
         """Return the estimates and the reference service's report fields, JSON-ready."""
         report = {
@@ -136,8 +133,8 @@ class Evaluation:
         main = self.estimates["macro-F1"] if "macro-F1" in self.estimates else self.estimates["chain match"]
         return f"{self.name} ({len(self.rows)} replies, {self.setup}): {main.summary()}"
 
-    def _repr_html_(self) -> str:
-        return f"<p>{self.summary()}</p>" + self.to_frame().round(3).to_html(index=False)
+    def _rows(self) -> list[Estimate]:
+        return list(self.estimates.values())
 
 
 def evaluate(
@@ -308,7 +305,10 @@ def _with_baseline(estimate: Estimate, trivial: float, shuffled: float | None = 
 
 
 def _mean(values: NDArray[Any], name: str, n_resamples: int) -> Estimate:
-    terms = np.column_stack([values, np.ones(len(values))])
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Estimate.undefined(name, "no reply is labelled for it")
+    terms = np.column_stack([known, np.ones(len(known))])
     return bootstrap_sums(lambda s: s[:, 0] / s[:, 1], terms, n_resamples=n_resamples, name=name)
 
 
@@ -317,12 +317,13 @@ def _row(reply: GoldenReply, analysis: Analysis) -> dict[str, Any]:
     expected = reply.markers - reply.disputed_markers
     held_back = {hit.marker_id for hit in analysis.suppressed_markers} - detected
     chain = analysis.chain
+    labelled = bool(reply.chain)  # a reply without a label is no mismatch
     return {
         "id": reply.id,
         "lang": reply.lang,
-        "chain_match": chain_match(chain, reply.chain),
-        "chain_ceiling": chain_ceiling(chain, reply.chain),
-        "jaccard": jaccard(chain, reply.chain),
+        "chain_match": chain_match(chain, reply.chain) if labelled else math.nan,
+        "chain_ceiling": chain_ceiling(chain, reply.chain) if labelled else math.nan,
+        "jaccard": jaccard(chain, reply.chain) if labelled else math.nan,
         "marker_coverage": marker_coverage([hit.marker_id for hit in analysis.markers], sorted(reply.markers)),
         "marker_tp": len(detected & expected),
         "marker_fp": len(detected - expected),

@@ -10,13 +10,15 @@ from typing import Any
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
 from anima.authenticity.markers import load_markers
 from anima.authenticity.reference import parse_json, read_jsonl, read_utf8
-from anima.checks import require_number, show
+from anima.checks import require_number, require_text, show
 from anima.errors import DataError, InputError
 from anima.settings import data_path
 from anima.stats import cohen_kappa
 
 #: Sets shipped with the package.
 GOLDEN_SETS = ("dev", "test")
+REGIMES = ("control", "genuine", "mixed", "plain")
+GOLDEN_POLES = ("certainty", "doubt", "edge", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +237,8 @@ def _reply(row: dict[str, Any], where: str) -> GoldenReply:
         markers=frozenset(_texts(row, "markers", where)),
         suppressed=frozenset(_texts(row, "suppressed", where)),
         disputed_markers=frozenset(_texts(row, "disputed_markers", where)),
-        regime=_text(row, "regime", where) or None,
-        pole=_text(row, "pole", where) or None,
+        regime=_one_of(row, "regime", REGIMES, where),
+        pole=_one_of(row, "pole", GOLDEN_POLES, where),
         score_range=(sum(r[0] for r in ranges) / len(ranges), sum(r[1] for r in ranges) / len(ranges))
         if ranges
         else None,
@@ -277,7 +279,17 @@ def _text(row: dict[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if value is not None and not isinstance(value, str):
         raise DataError(f"{where}: field {name!r} must be a string, got {show(value)}")
-    return value or ""
+    try:
+        return require_text(value or "", f"field {name!r}")
+    except InputError as error:  # half an emoji
+        raise DataError(f"{where}: {error}") from None
+
+
+def _one_of(row: dict[str, Any], name: str, choices: tuple[str, ...], where: str) -> str | None:
+    value = _text(row, name, where)
+    if value and value not in choices:
+        raise DataError(f"{where}: field {name!r} must be one of {', '.join(choices)} or null, got {show(value)}")
+    return value or None
 
 
 def _texts(row: dict[str, Any], name: str, where: str) -> list[str]:

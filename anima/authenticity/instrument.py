@@ -19,7 +19,15 @@ from anima.authenticity.profiles import Profile, load_profile
 from anima.authenticity.reference import Reference
 from anima.authenticity.rules import Rules, RulesName, get_rules
 from anima.authenticity.trajectory import assess, transitions
-from anima.checks import require_choice, require_instance, require_int, require_number, require_text, require_texts, show
+from anima.checks import (
+    require_choice,
+    require_instance,
+    require_int,
+    require_number,
+    require_text,
+    require_texts,
+    show,
+)
 from anima.embedding.base import embed_checked
 from anima.errors import InputError
 from anima.text import Segment, fields, segment
@@ -49,7 +57,7 @@ class Settings:
         ``"centroid"``, ``"centroids"`` (several per intent), ``"linear"`` (a head on the vector) or ``"hybrid"`` (a
         head on the vector and the wording); None takes the rules' own.
     intent_threshold
-        Cosine below which a sentence is UNCLASSIFIED; refused with the heads, which learned to reject. None: the rules' own, else the embedder's
+        Cosine below which a sentence is UNCLASSIFIED (centroid classifiers; the heads learned to reject). None: the rules' own, else the embedder's
         profile.
     pole_low, pole_high
         Cuts of the pole score. None: the rules' own, else the embedder's profile.
@@ -72,12 +80,6 @@ class Settings:
         for name in ("intent_threshold", "pole_low", "pole_high"):
             if (value := getattr(self, name)) is not None:
                 require_number(value, name, low=-2, high=2)
-        name = self.classifier or get_rules(self.rules).classifier
-        if self.intent_threshold is not None and not name.startswith("centroid"):
-            raise InputError(
-                f"intent_threshold ({self.intent_threshold}) belongs to the centroid classifiers and {name!r} is in force: "
-                "add classifier='centroid', or leave it out"
-            )
 
 
 class Instrument:
@@ -99,7 +101,9 @@ class Instrument:
     """
 
     def __init__(self, reference: Reference | None, embedder: Embedder, settings: Settings | None = None) -> None:
-        self.reference = require_instance(Reference.bundled() if reference is None else reference, "reference", Reference)
+        self.reference = require_instance(
+            Reference.bundled() if reference is None else reference, "reference", Reference
+        )
         self.embedder = embedder
         self.settings = require_instance(Settings() if settings is None else settings, "settings", Settings)
 

@@ -47,7 +47,7 @@ class Trajectory:
     genuine_density, plain_share
         Shares of genuine and of UNCLASSIFIED sentences among all.
     pattern_break_density
-        Changes of regime divided by the number of sentences that have one; 0 without a change.
+        Changes of regime divided by the number of sentences that have one; 0 without a change, NaN when none has.
     control_density_before_break, control_density_after_break
         Control density up to the first change of regime and from it on; both the whole chain's when there is no change.
     break_positions
@@ -225,10 +225,16 @@ _CASCADE: tuple[_Row, ...] = (
         "T13",
         "moderate",
         False,
-        "control moves break the canonical course without forming a known pattern",
+        "control moves that form none of the listed patterns",
         lambda f: f.redirect > 0 or f.count["EVADE"] > 0 or f.steering > 0,
     ),
-    _Row("T14", "low", False, "genuine moves prevail", lambda f: f.coherent >= f.length // 2),
+    _Row(
+        "T14",
+        "low",
+        False,
+        "nothing steers, and genuine moves are at least half (rounded down)",
+        lambda f: f.coherent >= f.length // 2,
+    ),
     _Row("T15", "moderate", False, "no canonical course and no dominant pattern", lambda _: True),
 )
 
@@ -283,7 +289,7 @@ def assess(chain: Sequence[str], *, rules: RulesName | Rules = "anima") -> Traje
         formulaic=row.formulaic,
         rule=row.rule,
         reason=row.reason,
-        pattern_break_density=len(breaks) / len(kept) if breaks else 0.0,
+        pattern_break_density=len(breaks) / len(kept) if kept else 0.0 if rules.plain_is_control else float("nan"),
         control_density_before_break=before,
         control_density_after_break=after,
         break_positions=breaks,

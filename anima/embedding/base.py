@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from anima.checks import require_texts, show
-from anima.errors import EmbeddingError, InputError, SettingsError
+from anima.errors import BadEmbeddingError, EmbeddingError, InputError, SettingsError
 from anima.settings import env
 from anima.vectors import unit
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 FORMS: Final = '"bundled", "ollama", "ollama:MODEL", "ollama:MODEL@URL" or "openai:MODEL@URL"'
+_UNIT: Final = 1e-3  # how far from one a length may be: half-precision models are off by a few 1e-4
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 
 
@@ -42,6 +43,39 @@ class Embedder(Protocol):
 
         Rows have length one. A blank text has no vector: its row is NaN (see :func:`has_vector`).
         """
+
+
+def embed_checked(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return the rows of texts that are not blank, of whatever embedder, once they keep the promises of the protocol.
+
+    Raises
+    ------
+    BadEmbeddingError
+        The answer is no array of numbers of shape (n, dim), or a row has not length one: cosines would be wrong.
+    """
+    answer = embedder.embed(texts)
+    try:
+        rows = np.asarray(answer)
+        if rows.dtype.kind not in "fiu":
+            raise ValueError(f"it holds {rows.dtype}")
+    except ValueError as error:  # numpy's own for rows of several lengths
+        raise BadEmbeddingError(
+            f"{embedder.id} gave no array of real numbers for {len(texts)} texts: {error}"
+        ) from None
+    if rows.shape != (len(texts), embedder.dim):
+        raise BadEmbeddingError(
+            f"{embedder.id} gave an array of shape {rows.shape} for {len(texts)} texts of {embedder.dim} numbers"
+        )
+    rows = rows.astype(np.float32, copy=False)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    bad = ~(np.abs(lengths - 1) < _UNIT)  # true for NaN
+    if bad.any():
+        i = int(bad.argmax())
+        raise BadEmbeddingError(
+            f"{embedder.id} gave {int(bad.sum())} of {len(texts)} rows that have not length one, the first {lengths[i]:g} "
+            f"for {show(texts[i])}: divide each row by its length"
+        )
+    return rows
 
 
 def has_vector(texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -125,7 +159,9 @@ def get_embedder(spec: str | Embedder | None = None) -> Embedder:
     if spec is None:
         spec = env("EMBEDDER", "bundled")
     if not isinstance(spec, str):
-        if hasattr(spec, "id") and callable(getattr(spec, "embed", None)):  # not hasattr dim: that may ask a server
+        name = getattr(spec, "id", None)
+        known = not isinstance(spec, type) and callable(getattr(spec, "embed", None))
+        if known and isinstance(name, str) and name:  # not hasattr dim: that may ask a server
             return spec
         raise InputError(f"embedder must be {FORMS}, or have id, dim and embed; got {type(spec).__name__} {show(spec)}")
     kind, _, rest = spec.strip().partition(":")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from anima.checks import require_int, require_texts
-from anima.embedding.base import has_vector
-from anima.errors import BadEmbeddingError, CacheWarning
+from anima.embedding.base import embed_checked, has_vector
+from anima.errors import CacheWarning
 from anima.settings import env_int
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _WAIT: Final = 10.0  # seconds to wait for another process's write
 _CORRUPT: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_HEAD: Final = b"SQLite format 3\0"
 _ASK: Final = 500  # keys in one statement; SQLite allows 999 in old builds
 
 
@@ -85,8 +86,8 @@ class CachedEmbedder:
 
     Notes
     -----
-    The file is never a reason to fail. One that is no database, or damaged, is renamed to ``NAME.corrupt-1`` (-2, …)
-    and begun anew; one that cannot be written or opened is left alone. Both give a
+    The file is never a reason to fail. A damaged one is renamed to ``NAME.corrupt-1`` (-2, …) and begun anew; one that
+    was never a database, or cannot be written or opened, is left alone. Both give a
     :class:`~anima.errors.CacheWarning`. A stored vector of the wrong length, or not of length one, is computed again
     and replaced.
     """
@@ -164,13 +165,7 @@ class CachedEmbedder:
         self.__init__(**state)  # type: ignore[misc]
 
     def _fresh(self, keys: list[bytes], texts: list[str]) -> dict[bytes, NDArray[np.float32]]:
-        rows = np.asarray(self.embedder.embed(texts), dtype=np.float32)
-        if rows.shape != (len(texts), self.dim):
-            raise BadEmbeddingError(
-                f"{self.id} gave an array of shape {rows.shape} for {len(texts)} texts of {self.dim} numbers"
-            )
-        if np.isnan(rows).any():
-            raise BadEmbeddingError(f"{self.id} gave NaN for a text that is not blank")
+        rows = embed_checked(self.embedder, texts)
         # Copies, so that one remembered row does not keep its whole batch in memory.
         return {key: row.copy() for key, row in zip(keys, rows, strict=True)}
 
@@ -182,6 +177,7 @@ class _Disk:
         self.path = path
         self.usable = True
         self._writable = True
+        self._served = False
 
     def read(self, embedder: str, dim: int, keys: Iterable[bytes]) -> dict[bytes, NDArray[np.float32]]:
         wanted = list(keys)
@@ -221,10 +217,15 @@ class _Disk:
             inode = _inode(self.path)
             try:
                 with closing(self._connect()) as connection:
-                    return work(connection)
+                    result = work(connection)
+                self._served = True
+                return result
             except (sqlite3.Error, OSError) as error:
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the kind of error
-                if code in _CORRUPT and attempt == 1:
+                if code in _CORRUPT and attempt == 1 and not self._ours():
+                    self.usable = False
+                    self._warn("is a file of another kind and left alone; name another file; going on without it")
+                elif code in _CORRUPT and attempt == 1:
                     self._set_aside(error, inode)
                 elif code in _BUSY:
                     self._warn(f"is busy with another process ({error}); this call goes on without it")
@@ -254,6 +255,12 @@ class _Disk:
             connection.close()
             raise
         return connection
+
+    def _ours(self) -> bool:
+        """Whether the file is, or was, a database: any other file is somebody's, named by mistake."""
+        with self.path.open("rb") as file:
+            head = file.read(len(_HEAD))
+        return self._served or head == _HEAD or self.path.with_name(self.path.name + "-wal").exists()
 
     def _set_aside(self, error: Exception, inode: int) -> None:
         if _inode(self.path) != inode:

@@ -193,8 +193,10 @@ def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.Data
 
     rows: list[dict[str, Any]] = []
 
-    def add(number: int, claim: str, estimate: Estimate, chance: float, reading: str) -> None:
+    def add(number: int, claim: str, estimate: Estimate, chance: float, reading: str, *, decides: bool = True) -> None:
         verdict = "holds" if estimate.low > chance else "fails" if estimate.high < chance else "undecided"
+        if not decides:
+            verdict = "for comparison"
         rows.append(
             {
                 "no.": number, "hypothesis": claim, "measured": estimate.name, "value": estimate.value, "low": estimate.low, "high": estimate.high,
@@ -219,6 +221,7 @@ def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.Data
             estimate,
             0.0 if "gain" in estimate.name else 0.5,
             "pairs of golden chains: same regime or not",
+            decides="gain" in estimate.name,
         )
     for estimate in _pole_directions(instrument, golden):
         add(
@@ -227,6 +230,7 @@ def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.Data
             estimate,
             0.0 if "gain" in estimate.name else 0.5,
             "certainty against doubt on golden replies",
+            decides="gain" in estimate.name,
         )
     mixed = np.array([reply.regime == "mixed" for reply in golden])
     breaks = np.array([analysis.trajectory.pattern_break_density for analysis in analyses])
@@ -237,6 +241,7 @@ def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.Data
         auc(breaks, mixed, "AUC of break density for mixed replies"),
         0.5,
         "mixed regime against the rest",
+        decides=False,
     )
     both = np.minimum(genuine, np.array([analysis.trajectory.control_density_all for analysis in analyses]))
     gain = auc_gain(breaks, both, mixed, "gain in AUC over the smaller of the two shares")

@@ -6,41 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from anima.metaeval.bias import (
-        BiasProbe,
-        order_flips,
-        positional_bias,
-        self_preference,
-        verbosity_bias,
-    )
-    from anima.metaeval.correction import (
-        corrected_mean,
-    )
-    from anima.metaeval.curves import (
-        CalibrationStudy,
-        calibration_curve,
-        calibration_from_pairs,
-    )
+    from anima.metaeval.bias import BiasProbe, order_flips, positional_bias, self_preference, verbosity_bias
+    from anima.metaeval.correction import corrected_mean
+    from anima.metaeval.curves import CalibrationStudy, calibration_curve, calibration_from_pairs
     from anima.metaeval.golden import (
         ContinuousJudgeCalibration,
         JudgeCalibration,
         calibrate_judge,
         calibrate_judge_continuous,
     )
-    from anima.metaeval.join import (
-        Accounting,
+    from anima.metaeval.health_report import (
+        EvalHealthStamp,
+        SentinelAlarm,
+        SentinelReport,
+        SentinelRow,
+        SentinelThresholds,
+        eval_health_stamp,
     )
-    from anima.metaeval.judges import (
-        JudgeValidation,
-        validate_judge,
-    )
+    from anima.metaeval.join import Accounting
+    from anima.metaeval.judges import JudgeValidation, validate_judge
     from anima.metaeval.pairs import PairResult
-    from anima.metaeval.panel import (
-        ContinuousAgreement,
-        CorpusAgreement,
-        continuous_agreement,
-        corpus_agreement,
-    )
+    from anima.metaeval.panel import ContinuousAgreement, CorpusAgreement, continuous_agreement, corpus_agreement
     from anima.metaeval.records import (
         FAILURE_CLASSES,
         Artifact,
@@ -63,27 +49,14 @@ if TYPE_CHECKING:
         validate_run_record,
     )
     from anima.metaeval.run_rules import model_has_snapshot
-    from anima.metaeval.sentinel import (
-        EvalHealthStamp,
-        SentinelAlarm,
-        SentinelReport,
-        SentinelRow,
-        SentinelThresholds,
-        eval_health_stamp,
-        judge_sentinel_report,
-    )
+    from anima.metaeval.sentinel import judge_sentinel_report
     from anima.metaeval.sentinel_adapters import (
         snapshot_from_agreement,
         snapshot_from_calibration,
         snapshot_from_sentinel_set,
     )
     from anima.metaeval.snapshot import SENTINEL_METRICS, SentinelSnapshot, validate_sentinel_snapshot
-    from anima.metaeval.stability import (
-        FallbackSignal,
-        IntraJudgeReliability,
-        fallback_signal,
-        intra_judge_reliability,
-    )
+    from anima.metaeval.stability import FallbackSignal, IntraJudgeReliability, fallback_signal, intra_judge_reliability
     from anima.metaeval.stores import (
         JsonlOutcomeStore,
         JsonlSentinelStore,
@@ -95,105 +68,29 @@ if TYPE_CHECKING:
         SentinelStore,
         TraceStore,
     )
-    from anima.metaeval.studies import (
-        CorrelationStudy,
-        RubricValidity,
-        correlation_study,
-        rubric_predictive_validity,
-    )
+    from anima.metaeval.studies import CorrelationStudy, RubricValidity, correlation_study, rubric_predictive_validity
 
 # Looked through in this order at the first use of a name: pydantic builds its models when they are imported.
 _MODULES: Final = (
-    "records",
-    "run_rules",
-    "run_record",
-    "snapshot",
-    "stores",
-    "curves",
-    "join",
-    "pairs",
-    "studies",
-    "sentinel",
-    "sentinel_adapters",
-    "bias",
-    "correction",
-    "golden",
-    "judges",
-    "panel",
-    "stability",
-)
+    "records", "run_rules", "run_record", "snapshot", "stores", "curves", "join", "pairs", "studies", "health_report",
+    "sentinel", "sentinel_adapters", "bias", "correction", "golden", "judges", "panel", "stability",
+)  # fmt: skip
 
 __all__ = [
-    "FAILURE_CLASSES",
-    "SENTINEL_METRICS",
-    "Accounting",
-    "AgentProfileCell",
-    "Artifact",
-    "BiasProbe",
-    "BudgetEntry",
-    "CalibrationStudy",
-    "ContinuousAgreement",
-    "ContinuousJudgeCalibration",
-    "CorpusAgreement",
-    "CorrelationStudy",
-    "DeploymentOutcome",
-    "EvalHealthStamp",
-    "Event",
-    "FallbackSignal",
-    "IntraJudgeReliability",
-    "JsonlOutcomeStore",
-    "JsonlSentinelStore",
-    "JsonlTraceStore",
-    "JudgeCalibration",
-    "JudgeScoresRecord",
-    "JudgeValidation",
-    "MemoryOutcomeStore",
-    "MemorySentinelStore",
-    "MemoryTraceStore",
-    "OutcomeStore",
-    "PairResult",
-    "ParsedRecord",
-    "RubricValidity",
-    "Run",
-    "RunRecord",
-    "RunResult",
-    "SentinelAlarm",
-    "SentinelReport",
-    "SentinelRow",
-    "SentinelSnapshot",
-    "SentinelStore",
-    "SentinelThresholds",
-    "Span",
-    "TraceStore",
-    "calibrate_judge",
-    "calibrate_judge_continuous",
-    "calibration_curve",
-    "calibration_from_pairs",
-    "continuous_agreement",
-    "corpus_agreement",
-    "corrected_mean",
-    "correlation_study",
-    "eval_health_stamp",
-    "fallback_signal",
-    "intra_judge_reliability",
-    "is_run_record",
-    "judge_sentinel_report",
-    "model_has_snapshot",
-    "order_flips",
-    "parse_run_record",
-    "positional_bias",
-    "resolve_cost_provenance",
-    "rubric_predictive_validity",
-    "run_records_frame",
-    "self_preference",
-    "snapshot_from_agreement",
-    "snapshot_from_calibration",
-    "snapshot_from_sentinel_set",
-    "validate_judge",
-    "validate_run_record",
-    "validate_sentinel_snapshot",
-    "verbosity_bias",
-]
+    "FAILURE_CLASSES", "SENTINEL_METRICS", "Accounting", "AgentProfileCell", "Artifact", "BiasProbe", "BudgetEntry",
+    "CalibrationStudy", "ContinuousAgreement", "ContinuousJudgeCalibration", "CorpusAgreement", "CorrelationStudy",
+    "DeploymentOutcome", "EvalHealthStamp", "Event", "FallbackSignal", "IntraJudgeReliability", "JsonlOutcomeStore",
+    "JsonlSentinelStore", "JsonlTraceStore", "JudgeCalibration", "JudgeScoresRecord", "JudgeValidation",
+    "MemoryOutcomeStore", "MemorySentinelStore", "MemoryTraceStore", "OutcomeStore", "PairResult", "ParsedRecord",
+    "RubricValidity", "Run", "RunRecord", "RunResult", "SentinelAlarm", "SentinelReport", "SentinelRow",
+    "SentinelSnapshot", "SentinelStore", "SentinelThresholds", "Span", "TraceStore", "calibrate_judge",
+    "calibrate_judge_continuous", "calibration_curve", "calibration_from_pairs", "continuous_agreement",
+    "corpus_agreement", "corrected_mean", "correlation_study", "eval_health_stamp", "fallback_signal",
+    "intra_judge_reliability", "is_run_record", "judge_sentinel_report", "model_has_snapshot", "order_flips",
+    "parse_run_record", "positional_bias", "resolve_cost_provenance", "rubric_predictive_validity", "run_records_frame",
+    "self_preference", "snapshot_from_agreement", "snapshot_from_calibration", "snapshot_from_sentinel_set",
+    "validate_judge", "validate_run_record", "validate_sentinel_snapshot", "verbosity_bias",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

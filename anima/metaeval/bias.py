@@ -6,7 +6,7 @@ Without data a bias is undefined, never 0; and "no bias seen" is a statement abo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,39 +14,32 @@ import numpy as np
 from anima.checks import require_floats
 from anima.errors import InputError
 from anima.metaeval.join import Accounting
-from anima.metaeval.tables import Floats, Table, mean_estimate, read_table, refuse_repeats, share_estimate
-from anima.stats.agreement import wilson_interval
-from anima.stats.correlation import correlation
-from anima.stats.estimate import Estimate, Presentable, estimates_frame, frame_html, plot_estimates
+from anima.metaeval.tables import Table, mean_estimate, read_table, refuse_repeats, t_estimate
+from anima.stats.agreement import share_estimate
+from anima.stats.correlation import correlation, t_p_value
+from anima.stats.estimate import Estimate, Presentable
 from anima.stats.weighted import is_constant, midranks, normal_quantile, pearson_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     from numpy.typing import ArrayLike
+
+    from anima.stats.weighted import Floats
 
 
 @dataclass(frozen=True)
 class BiasProbe(Presentable):
-    """What a probe found.
+    """What a probe found: the bias (undefined without data), estimates beside it, and what became of each item.
 
-    Parameters
-    ----------
-    estimate
-        The bias with interval and p-value of none; undefined without data.
-    details
-        Estimates that belong beside it.
-    accounting
-        What became of each item or sample.
-    settled
-        :func:`order_flips` only: the verdict of each pair that was asked in both orders.
+    ``settled`` (:func:`order_flips` only): the verdict of each pair that was asked in both orders.
     """
 
     estimate: Estimate
     details: tuple[Estimate, ...]
     accounting: Accounting
     settled: Mapping[str, str] | None = None
+    also = ("biased",)
 
     @property
     def biased(self) -> bool | None:
@@ -60,39 +53,19 @@ class BiasProbe(Presentable):
         said = {True: "Bias.", False: "No bias seen.", None: "Unknown."}[self.biased]
         return f"{self.estimate.summary()} {said} {self.accounting.summary()}"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per estimate, the bias first."""
-        return estimates_frame([self.estimate, *self.details])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return {
-            "estimate": self.estimate.to_dict(), "details": [item.to_dict() for item in self.details],
-            "biased": self.biased, "accounting": self.accounting.to_dict(),
-            "settled": None if self.settled is None else dict(self.settled),
-        }  # fmt: skip
-
-    def _repr_html_(self) -> str:
-        return frame_html([self.estimate, *self.details])
-
-    def plot(self, **options: Any) -> Any:
-        """Draw the estimates (an Altair chart)."""
-        return plot_estimates([self.estimate, *self.details], **options)
+    def _rows(self) -> list[Estimate]:
+        return [self.estimate, *self.details]
 
 
 def positional_bias(scores: Table, *, level: float = 0.95) -> BiasProbe:
-    """Return how much higher a judge scores the same item when it stands first.
+    """Return how much higher a judge scores the same item when it stands first: mean of first − second, paired t
+    interval.
 
     Parameters
     ----------
     scores
         ``item_id``, ``score`` and ``position_of_a_input`` (or ``position``): "first" or "second". Items scored in both
         positions count; two scores in one position are refused.
-
-    Returns
-    -------
-    BiasProbe
-        Mean of first − second with its paired t interval, and the share of items that score higher when first.
     """
     aliases = {"position_of_a_input": "position"}
     frame = read_table(scores, ["item_id", "score", "position"], "scores", aliases=aliases)
@@ -101,7 +74,7 @@ def positional_bias(scores: Table, *, level: float = 0.95) -> BiasProbe:
         raise InputError(f"scores: position must be 'first' or 'second', got {odd['position'].iloc[0]!r}")
     refuse_repeats(frame, ["item_id", "position"], "scores")
     frame["score"] = require_floats(frame["score"], "scores['score']")
-    wide = frame.pivot(index="item_id", columns="position", values="score")  # noqa: PD010
+    wide = frame.pivot(index="item_id", columns="position", values="score")
     wide = wide.reindex(columns=["first", "second"])
     both = wide.dropna()
     delta = (both["first"] - both["second"]).to_numpy(dtype=np.float64)
@@ -123,9 +96,9 @@ def order_flips(verdicts: Table, *, level: float = 0.95) -> BiasProbe:
     Returns
     -------
     BiasProbe
-        ``estimate``: among the pairs whose winner flipped, the excess of the answer shown first over the one shown
-        second, in shares from −1 to 1, with Wilson's interval and the exact binomial p-value. ``details``: the flip
-        rate. ``settled``: the winner if both orders name it, else "tie".
+        Among the pairs whose winner flipped, the excess of the answer shown first over the one shown second, in shares
+        from −1 to 1, with Wilson's interval and the exact binomial p-value; ``details``: the flip rate. ``settled``:
+        the winner if both orders name it, else "tie".
     """
     frame = read_table(verdicts, ["item_id", "order", "winner"], "verdicts")
     for column, known in (("order", ["AB", "BA"]), ("winner", ["A", "B", "tie"])):
@@ -134,7 +107,7 @@ def order_flips(verdicts: Table, *, level: float = 0.95) -> BiasProbe:
             shown = repr(odd[column].iloc[0]) if len(odd) else "nothing"
             raise InputError(f"verdicts: {column} must be one of {', '.join(known)}, got {shown}")
     refuse_repeats(frame, ["item_id", "order"], "verdicts")
-    wide = frame.pivot(index="item_id", columns="order", values="winner").reindex(columns=["AB", "BA"])  # noqa: PD010
+    wide = frame.pivot(index="item_id", columns="order", values="winner").reindex(columns=["AB", "BA"])
     both = wide.dropna()
     same = (both["AB"] == both["BA"]).to_numpy(dtype=bool)
     settled = {str(item): str(w) if ok else "tie" for item, w, ok in zip(both.index, both["AB"], same, strict=True)}
@@ -142,9 +115,8 @@ def order_flips(verdicts: Table, *, level: float = 0.95) -> BiasProbe:
     second = int(((both["AB"] == "B") & (both["BA"] == "A")).sum())
     rate = share_estimate(int((~same).sum()), len(both), "flip rate", level)
     estimate = _excess(first, second, level)
-    return BiasProbe(
-        estimate, (rate,), Accounting(len(wide), len(both), {"one_order_only": len(wide) - len(both)}, "pairs"), settled
-    )
+    losses = {"one_order_only": len(wide) - len(both)}
+    return BiasProbe(estimate, (rate,), Accounting(len(wide), len(both), losses, "pairs"), settled)
 
 
 def verbosity_bias(
@@ -160,11 +132,11 @@ def verbosity_bias(
     ----------
     samples
         ``output_len``, ``score`` and, if known, ``quality``, a judgement independent of the judge: longer answers may
-        be better, and only what remains at equal quality is bias. The partial correlation is then the estimate.
+        be better, and only the partial correlation, what remains at equal quality, is bias.
     method
         Lengths are skewed: Spearman by default.
     clusters
-        Cluster of each sample; the partial correlation does without.
+        Cluster of each sample; not with ``quality``.
     """
     frame = read_table(samples, ["output_len", "score"], "samples")
     length, score = (require_floats(frame[name], f"samples[{name!r}]") for name in ("output_len", "score"))
@@ -175,27 +147,21 @@ def verbosity_bias(
     if clusters is not None:
         raise InputError("clusters: the partial correlation given quality supposes independent samples, leave one out")
     quality = require_floats(frame["quality"], "samples['quality']")
-    keep = ~np.isnan(np.column_stack([length, score, quality])).any(axis=1)
-    partial = _partial([values[keep] for values in (length, score, quality)], method, level, int((~keep).sum()))
-    return BiasProbe(
-        partial, (plain,), Accounting(len(frame), int(keep.sum()), {"incomplete": int((~keep).sum())}, "samples")
-    )
+    table = np.array([length, score, quality])
+    keep = ~np.isnan(table).any(axis=0)
+    partial = _partial(table[:, keep], method, level, int((~keep).sum()))
+    losses = {"incomplete": partial.n_dropped}
+    return BiasProbe(partial, (plain,), Accounting(len(frame), partial.n, losses, "samples"))
 
 
 def self_preference(samples: Table, *, level: float = 0.95) -> BiasProbe:
-    """Return how much higher a judge scores answers of its own family of models.
+    """Return how much higher a judge scores answers of its own family of models: in − out, with Welch's interval.
 
     Parameters
     ----------
     samples
         ``score``, ``in_family`` (booleans) and, if known, ``quality``, e.g. a human score of the same scale: the family
-        may be better, and only the excess of the judge over it is favour. The difference of (score − quality) is then
-        the estimate.
-
-    Returns
-    -------
-    BiasProbe
-        Difference of means, in − out, with Welch's interval; undefined unless both groups have data.
+        may be better, and only the excess of the judge over it, the difference of (score − quality), is favour.
     """
     frame = read_table(samples, ["score", "in_family"], "samples")
     score = require_floats(frame["score"], "samples['score']")
@@ -225,16 +191,11 @@ def _excess(first: int, second: int, level: float) -> Estimate:
     n = first + second
     if not n:
         return Estimate.undefined(name, "no verdict flipped from one answer to the other", level=level)
-    low, high = wilson_interval(first, n, level)
-    return Estimate(
-        name, (first - second) / n, 2 * float(low) - 1, 2 * float(high) - 1, level, method="Wilson", n=n,
-        p_value=float(binomtest(first, n).pvalue),
-    )  # fmt: skip
+    share, p = share_estimate(first, n, name, level), float(binomtest(first, n).pvalue)
+    return replace(share, value=(first - second) / n, low=2 * share.low - 1, high=2 * share.high - 1, p_value=p)
 
 
-def _partial(columns: list[Floats], method: str, level: float, dropped: int) -> Estimate:
-    from scipy.special import stdtr
-
+def _partial(columns: Floats, method: str, level: float, dropped: int) -> Estimate:
     name, n = "length and score, given quality", len(columns[0])
     common: dict[str, Any] = {"level": level, "n": n, "n_dropped": dropped}
     if n < 5 or any(map(is_constant, columns)):
@@ -246,8 +207,7 @@ def _partial(columns: list[Floats], method: str, level: float, dropped: int) -> 
     if rest < 1e-12:
         return Estimate.undefined(name, "quality explains one of the others completely", **common)
     value = float(np.clip((ab - aq * bq) / math.sqrt(rest), -1, 1))
-    df = n - 3
-    p = 0.0 if abs(value) == 1 else float(2 * stdtr(df, -abs(value) * math.sqrt(df / (1 - value**2))))
+    p = t_p_value(value, n - 3)
     # One pair fewer for the variable held fixed; Bonett and Wright's variance for ranks.
     error = math.sqrt((1 + value**2 / 2 if method == "spearman" else 1) / (n - 4))
     z, half = math.atanh(max(-1 + 1e-12, min(1 - 1e-12, value))), normal_quantile(level) * error
@@ -255,19 +215,16 @@ def _partial(columns: list[Floats], method: str, level: float, dropped: int) -> 
 
 
 def _welch(a: Floats, b: Floats, name: str, level: float) -> Estimate:
-    from scipy.special import stdtr, stdtrit
-
     common: dict[str, Any] = {"level": level, "n": len(a) + len(b)}
     if not len(a) or not len(b):
         return Estimate.undefined(name, f"{len(a)} samples in and {len(b)} out of family: both are needed", **common)
     value = float(a.mean() - b.mean())
-    if min(len(a), len(b)) < 2:
-        return Estimate(name, value, status="unreliable", reason="one sample has no spread: no interval", **common)
-    parts = [float(v.var(ddof=1)) / len(v) for v in (a, b)]
-    if sum(parts) == 0:
-        return Estimate(name, value, status="unreliable", reason="no spread within the groups: no interval", **common)
+    parts = [float(v.var(ddof=1)) / len(v) if len(v) > 1 else math.nan for v in (a, b)]
+    if not sum(parts) > 0:
+        reason = (
+            "no spread within the groups: no interval" if sum(parts) == 0 else "one sample has no spread: no interval"
+        )
+        return Estimate(name, value, status="unreliable", reason=reason, **common)
     error = math.sqrt(sum(parts))
     df = sum(parts) ** 2 / sum(part**2 / (len(v) - 1) for part, v in zip(parts, (a, b), strict=True))
-    half = float(stdtrit(df, (1 + level) / 2)) * error
-    p = float(2 * stdtr(df, -abs(value) / error))
-    return Estimate(name, value, value - half, value + half, method="Welch t", p_value=p, **common)
+    return t_estimate(name, value, error, df, method="Welch t", **common)

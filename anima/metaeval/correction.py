@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_floats, require_number
+from anima.checks import require_choice, require_floats, require_fraction
 from anima.errors import InputError
 from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate
@@ -16,7 +16,7 @@ from anima.stats.weighted import normal_quantile
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from anima.metaeval.tables import Floats
+    from anima.stats.weighted import Floats
 
 Correction = Literal["auto", "prediction-powered", "rogan-gladen"]
 _FEW = 10
@@ -39,25 +39,21 @@ def corrected_mean(
     judge_labelled, human_labelled
         Scores of the labelled items by both, in the same order; a random sample of the same kind of items.
     method
-        ``"prediction-powered"``: human mean of the labelled items, moved by what the judge sees elsewhere, with the
-        weight that makes the variance least (PPI++: Angelopoulos, Duchi and Zrnic 2023); holds for any scores, and can
-        hardly be worse than the labelled items alone. ``"rogan-gladen"``: for labels of 0 and 1, the judged share turned
-        back through sensitivity and specificity (Rogan and Gladen 1978; interval of Lang and Reiczigel 2014, Preventive
-        Veterinary Medicine 113, 13–22); needed when the labelled items were picked by their label, so that their base
-        rate means nothing. ``"auto"``: prediction-powered.
+        ``"prediction-powered"`` (``"auto"``): human mean of the labelled items, moved by what the judge sees elsewhere,
+        with the weight that makes the variance least (PPI++: Angelopoulos, Duchi and Zrnic 2023); for any scores.
+        ``"rogan-gladen"``: for labels of 0 and 1, the judged share turned back through sensitivity and specificity
+        (Rogan and Gladen 1978; interval of Lang and Reiczigel 2014, Preventive Veterinary Medicine 113, 13–22); needed
+        when the labelled items were picked by their label, so that their base rate means nothing.
 
     Returns
     -------
     Estimate
         ``extra``: the uncorrected mean of the judge, the mean of the human labels, and the weight, or sensitivity and
-        specificity. Undefined for a judge no better than chance (Rogan–Gladen).
-
-    Notes
-    -----
-    Coverage is simulated in ``tests/metaeval/test_correction.py``.
+        specificity. Undefined for a judge no better than chance (Rogan–Gladen). Coverage:
+        ``tests/metaeval/test_probes.py``.
     """
     require_choice(method, "method", ("auto", "prediction-powered", "rogan-gladen"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     scores = require_floats(judge_scores, "judge_scores")
     kept = scores[~np.isnan(scores)]
     judge, human, _, lost = paired(judge_labelled, human_labelled, names=("judge_labelled", "human_labelled"))
@@ -90,10 +86,7 @@ def _prediction_powered(name: str, scores: Floats, judge: Floats, human: Floats,
         notes.append("no spread: no interval")
         return Estimate(name, value, status="unreliable", reason="; ".join(notes), **common)
     half = float(stdtrit(n - 1, (1 + common["level"]) / 2)) * math.sqrt(variance)
-    return Estimate(
-        name, value, value - half, value + half, method="prediction-powered, t", reason="; ".join(notes),
-        status="unreliable" if notes else "ok", **common,
-    )  # fmt: skip
+    return Estimate.noted(name, value, value - half, value + half, notes, method="prediction-powered, t", **common)
 
 
 def _rogan_gladen(name: str, scores: Floats, judge: Floats, human: Floats, common: dict[str, Any]) -> Estimate:
@@ -132,7 +125,5 @@ def _rogan_gladen(name: str, scores: Floats, judge: Floats, human: Floats, commo
         low, high = max(0.0, centre + shift - half), min(1.0, centre + shift + half)
     else:
         notes.append("the judge may be no better than chance: any share is possible")
-    return Estimate(
-        name, value, min(low, value), max(high, value), method="Rogan–Gladen, Lang–Reiczigel", reason="; ".join(notes),
-        status="unreliable" if notes else "ok", **common,
-    )  # fmt: skip
+    ends = min(low, value), max(high, value)
+    return Estimate.noted(name, value, *ends, notes, method="Rogan–Gladen, Lang–Reiczigel", **common)

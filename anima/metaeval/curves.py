@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 
 from anima.checks import require_columns, require_floats, show
 from anima.errors import InputError
-from anima.metaeval.join import Accounting, HealthStamp, Reduction, Stamped, join
+from anima.metaeval.join import Accounting, Reduction, Stamped, join
 from anima.stats import calibration
 
 if TYPE_CHECKING:
@@ -19,34 +20,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from anima.metaeval.sources import Extractor, Outcomes, Runs
-    from anima.stats.bootstrap import RngLike
     from anima.stats.calibration import Binning, CalibrationCurve, OutOfRange
+    from anima.stats.estimate import Presentable
+    from anima.stats.resampling import RngLike
 
 
 @dataclass(frozen=True)
 class CalibrationStudy(Stamped):
-    """The calibration curve of an eval metric for an outcome metric; made by :func:`calibration_curve`.
-
-    Parameters
-    ----------
-    eval_metric, outcome_metric
-        What was compared.
-    curve
-        Bins, ECE, its null band and debiased value: :class:`anima.stats.CalibrationCurve`.
-    accounting
-        What became of each run or pair.
-    notes
-        What a reader must know about the join.
-    health
-        Health of the judges, if attached.
-    """
+    """The calibration curve of an eval metric for an outcome metric, what became of each run or pair, and notes on the join."""
 
     eval_metric: str
     outcome_metric: str
     curve: CalibrationCurve
     accounting: Accounting
     notes: tuple[str, ...] = ()
-    health: HealthStamp | None = None
+    health: Presentable | None = None
 
     @property
     def n(self) -> int:
@@ -62,19 +50,12 @@ class CalibrationStudy(Stamped):
         """Return the bins."""
         return self.curve.to_frame()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return {
-            "eval_metric": self.eval_metric, "outcome_metric": self.outcome_metric, **self.curve.to_dict(),
-            "accounting": self.accounting.to_dict(), "notes": [*self.notes, *self.curve.notes], **self.stamp_dict(),
-        }  # fmt: skip
-
-    def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}{self.curve.bins.round(4).to_html(index=False)}"
-
-    def plot(self) -> Any:
+    def plot(self) -> Any:  # type: ignore[override]
         """Draw the curve; see :meth:`anima.stats.CalibrationCurve.plot`."""
         return self.curve.plot()
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.summary())}</p>{self.curve.bins.round(4).to_html(index=False)}"
 
 
 def calibration_curve(
@@ -95,9 +76,9 @@ def calibration_curve(
     out_of_range: OutOfRange = "error",
     level: float = 0.95,
     rng: RngLike = None,
-    health: HealthStamp | None = None,
+    health: Presentable | None = None,
 ) -> CalibrationStudy:
-    """Return how the scores of runs compare with the level of their outcomes, bin by bin.
+    """Return how the scores of runs compare with the level of their outcomes, bin by bin; empty with no run left.
 
     Parameters
     ----------
@@ -108,13 +89,8 @@ def calibration_curve(
     extract
         Own function of a run of a store, for an eval metric that is not built in.
     bins, binning, span, out_of_range, level, rng
-        As in :func:`anima.stats.calibration_curve`, but the default ``span`` runs from the smallest to the largest score;
-        pass ``(0, 1)`` for probabilities.
-
-    Returns
-    -------
-    CalibrationStudy
-        With no run left the curve is empty and its estimate undefined.
+        As in :func:`anima.stats.calibration_curve`, but the default ``span`` runs from the smallest to the largest
+        score; pass ``(0, 1)`` for probabilities.
     """
     joined = join(
         runs, outcomes, {eval_metric: extract}, [outcome_metric], reduction=reduction, min_lag_ms=min_lag_ms,
@@ -140,7 +116,7 @@ def calibration_from_pairs(
     out_of_range: OutOfRange = "error",
     level: float = 0.95,
     rng: RngLike = None,
-    health: HealthStamp | None = None,
+    health: Presentable | None = None,
 ) -> CalibrationStudy:
     """Return the calibration curve of scores that already stand beside their outcomes.
 
@@ -150,9 +126,7 @@ def calibration_from_pairs(
         A DataFrame with the columns ``eval_metric`` and ``outcome_metric``, tuples (score, outcome), or mappings with
         ``evalScore`` and ``outcome`` as in the reference package. Pairs with a missing member are dropped and counted.
     clusters
-        Cluster of each pair.
-    bins, binning, span, out_of_range, level, rng
-        As in :func:`calibration_curve`.
+        Cluster of each pair. Other options as in :func:`calibration_curve`.
 
     Examples
     --------

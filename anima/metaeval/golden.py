@@ -14,7 +14,7 @@ from anima.metaeval.tables import Table, mean_estimate, read_table, refuse_repea
 from anima.stats.agreement import cohen_kappa
 from anima.stats.concordance import lin_ccc
 from anima.stats.correlation import correlation
-from anima.stats.estimate import Estimate, Presentable, estimates_frame, frame_html, json_ready, plot_estimates
+from anima.stats.estimate import Estimate, Presentable, plot_estimates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,23 +22,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.stats.bootstrap import RngLike
+    from anima.stats.resampling import RngLike
 
 
 @dataclass(frozen=True)
 class JudgeCalibration(Presentable):
     """A judge against a golden set; made by :func:`calibrate_judge`.
 
-    Parameters
-    ----------
-    kappa
-        Quadratic weighted kappa of the raw scores (Lin's concordance), or on the declared scale.
-    pearson, spearman, mae, bias
-        Correlations, mean absolute error, and mean of judge − human.
-    worst
-        Items with the largest distance: item, judge, human, delta.
-    accounting
-        What became of each golden item; ``extra_items`` were scored without being golden.
+    ``kappa`` is quadratic weighted kappa of the raw scores (Lin's concordance), or on the declared scale; ``bias`` the
+    mean of judge − human; ``worst`` the items with the largest distance; ``extra_items`` were scored without being
+    golden.
     """
 
     kappa: Estimate
@@ -49,6 +42,7 @@ class JudgeCalibration(Presentable):
     worst: pd.DataFrame
     accounting: Accounting
     extra_items: int
+    also, tables = ("n",), ("worst",)
 
     @property
     def n(self) -> int:
@@ -59,25 +53,9 @@ class JudgeCalibration(Presentable):
         """Return one sentence."""
         return f"{self.kappa.summary()} Mean absolute error {self.mae.value:.3f}. {self.accounting.summary()}"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per number."""
-        return estimates_frame(self._rows())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        numbers = {key: value.to_dict() for key, value in vars(self).items() if hasattr(value, "summary")}
-        worst = json_ready(self.worst.to_dict("records"))
-        return numbers | {"n": self.n, "extra_items": self.extra_items, "worst": worst}
-
-    def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}{frame_html(self._rows())}{self.worst.round(3).to_html(index=False)}"
-
     def plot(self, **options: Any) -> Any:
         """Draw the coefficients (an Altair chart)."""
         return plot_estimates([row for row in self._rows() if row not in (self.mae, self.bias)], **options)
-
-    def _rows(self) -> list[Estimate]:
-        return [self.kappa, self.pearson, self.spearman, self.mae, self.bias]
 
 
 @dataclass(frozen=True)
@@ -108,7 +86,7 @@ def calibrate_judge(
     level: float = 0.95,
     n_worst: int = 5,
 ) -> JudgeCalibration:
-    """Return how a judge's numeric scores compare with a golden set, item by item.
+    """Return how a judge's numeric scores compare with a golden set, item by item; see also :func:`validate_judge`.
 
     Parameters
     ----------
@@ -119,10 +97,6 @@ def calibrate_judge(
     categories
         The declared scale in order, if scores are steps. Without it kappa takes the raw scores: rounding them, as the
         reference package does, turns every judge of a 0-to-1 scale into a perfect or a useless one.
-
-    See Also
-    --------
-    validate_judge : also for labels, with baselines and groups.
     """
     return JudgeCalibration(**_calibration(golden, candidate, categories, level, n_worst)[0])
 

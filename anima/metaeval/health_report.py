@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from anima.checks import require_choice, require_int, require_number
@@ -31,7 +31,7 @@ class SentinelThresholds:
     Parameters
     ----------
     min_irr, min_kappa, min_sentinel
-        Floors: a newest value below is an alarm, however steady it is (the reference rule knows the first only).
+        Floors: a newest value below is an alarm, however steady (the reference rule knows the first only).
     max_kappa_drop, max_sentinel_drop
         Largest fall from the baseline that is tolerated.
     stale_after_days
@@ -115,28 +115,11 @@ class SentinelAlarm(Presentable):
 class SentinelRow(Presentable):
     """One metric of one judge.
 
-    Parameters
-    ----------
-    judge_id, metric
-        What is watched.
-    health
-        ``"alarmed"``, ``"unknown"`` (see ``reason``) or ``"healthy"``.
-    state
-        ``"steady"``, ``"drifting-down"``, ``"drifting-up"``, ``"insufficient-data"``; more under the reference rule.
-    current, baseline, drift
-        Newest value, level before, and their difference; NaN if not measured.
-    n_snapshots
-        Snapshots since the baseline was last set.
-    statistic, limit
-        Fall in standard errors, and the limit that makes it an alarm; NaN under the reference rule.
-    since
-        When the model last changed and was calibrated again, which set a new baseline; None if never.
-    previous_baseline
-        Level under the model before, NaN if there was none.
-    alarmed, reason
-        Whether there is an alarm for it, and what is wrong or unknown.
-    note
-        A remark on the test.
+    ``current``, ``baseline`` and ``drift`` are the newest value, the level before and their difference, NaN if not
+    measured; ``statistic`` and ``limit`` the fall in standard errors and the limit that makes it an alarm (NaN under
+    the reference rule); ``n_snapshots`` counts from the last setting of the baseline. ``since`` says when the model
+    last changed and was calibrated again, which set a new baseline (None if never), ``previous_baseline`` the level
+    before that; ``reason`` what is wrong or unknown, ``note`` a remark on the test.
     """
 
     judge_id: str
@@ -165,26 +148,10 @@ class SentinelRow(Presentable):
 class SentinelReport(Presentable):
     """Health of every judge at one time, by :func:`anima.metaeval.judge_sentinel_report`.
 
-    Parameters
-    ----------
-    health
-        Worst of all judges: alarmed, then unknown, then healthy. No history is unknown.
-    rows
-        One per judge and metric.
-    alarms
-        By judge: stale, future, silent upgrade, then by metric: drifting, below floor, drop.
-    unknown
-        What cannot be told, and what is missing.
-    insufficient_history
-        ``judge:metric`` with too few snapshots to judge a trend.
-    as_of
-        The time it was judged for; None without a history.
-    rule, thresholds
-        How it was judged.
-    judges
-        Health of each judge.
-    snapshots
-        What was judged, in order of judge and time; not part of ``to_dict``.
+    ``health`` is the worst of all judges (alarmed, then unknown, then healthy; no history is unknown), ``judges`` has
+    each. Alarms come by judge (stale, future, silent upgrade), then by metric (drifting, below floor, drop);
+    ``unknown`` says what cannot be told; ``insufficient_history`` names ``judge:metric`` with too few snapshots to
+    judge a trend; ``as_of`` is None without a history; ``snapshots``, what was judged, is not part of ``to_dict``.
     """
 
     health: Health
@@ -213,23 +180,18 @@ class SentinelReport(Presentable):
         """Return one row per judge and metric."""
         import pandas as pd
 
-        return pd.DataFrame([asdict(row) for row in self.rows], columns=[item.name for item in fields(SentinelRow)])
+        return pd.DataFrame(map(vars, self.rows), columns=[item.name for item in fields(SentinelRow)])
 
     def alarms_frame(self) -> pd.DataFrame:
         """Return one row per alarm."""
         import pandas as pd
 
-        return pd.DataFrame([asdict(alarm) for alarm in self.alarms], columns=["kind", "judge_id", "metric", "message"])
+        return pd.DataFrame(map(vars, self.alarms), columns=["kind", "judge_id", "metric", "message"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        plain = {
-            item.name: getattr(self, item.name)
-            for item in fields(self)
-            if item.name not in {"snapshots", "rows", "alarms", "thresholds"}
-        }
-        plain |= {"rows": [asdict(row) for row in self.rows], "alarms": [asdict(alarm) for alarm in self.alarms]}
-        return dict(json_ready(plain | {"healthy": self.healthy, "thresholds": asdict(self.thresholds)}))
+        """Return plain JSON-ready values, without the snapshots."""
+        kept = {key: value for key, value in vars(self).items() if key != "snapshots"}
+        return dict(json_ready(kept | {"healthy": self.healthy}))
 
     def _repr_html_(self) -> str:
         shown = ["judge_id", "metric", "health", "state", "current", "baseline", "n_snapshots", "reason"]
@@ -238,7 +200,7 @@ class SentinelReport(Presentable):
         notes = "".join(f"<li>{html.escape(item)}</li>" for item in items)
         return f"<p>{html.escape(self.summary())}</p>{table}{f'<ul>{notes}</ul>' if notes else ''}"
 
-    def plot(self, *, title: str = "") -> Any:
+    def plot(self, *, title: str = "") -> Any:  # type: ignore[override]
         """Draw each metric over time with its intervals, baseline (dashed) and newest value coloured by health."""
         import altair as alt
 
@@ -258,41 +220,32 @@ class SentinelReport(Presentable):
         palette = {"earlier": MUTED, "healthy": "#0780c9", "unknown": "#907904", "alarmed": "#dc4c15"}
         seen = [name for name in palette if name in set(frame["health"])]
         colors = alt.Scale(domain=seen, range=[palette[name] for name in seen])
-        return (
-            alt.layer(
-                base.mark_line(strokeDash=[4, 3], strokeWidth=1, color=MUTED).encode(y="baseline:Q"),
-                base.mark_rule().encode(y="low:Q", y2="high:Q"),
-                base.mark_line(color=MUTED).encode(y=value),
-                base.mark_point(filled=True, size=60).encode(
-                    y=value, color=alt.Color("health:N", title=None, scale=colors)
-                ),
-                data=frame,
-            )
-            .facet(row=alt.Row("series:N", title=None))
-            .properties(title=title)
+        layers = alt.layer(
+            base.mark_line(strokeDash=[4, 3], strokeWidth=1, color=MUTED).encode(y="baseline:Q"),
+            base.mark_rule().encode(y="low:Q", y2="high:Q"),
+            base.mark_line(color=MUTED).encode(y=value),
+            base.mark_point(filled=True, size=60).encode(
+                y=value, color=alt.Color("health:N", title=None, scale=colors)
+            ),
+            data=frame,
         )
+        return layers.facet(row=alt.Row("series:N", title=None)).properties(title=title)
 
 
 @dataclass(frozen=True)
 class EvalHealthStamp(Presentable):
-    """Health of the judges, small enough to stand on every result that rests on their scores.
-
-    ``alarms`` and ``unknown`` are sentences; ``healthy`` is False also when health is unknown.
-    """
+    """Health of the judges in sentences, small enough to stand on every result that rests on their scores."""
 
     health: Health
     alarms: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     as_of: str | None = None
+    also = ("healthy",)
 
     @property
     def healthy(self) -> bool:
         """Whether all is known to be well."""
         return self.health == "healthy"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return {"healthy": self.healthy, **super().to_dict()}
 
     def summary(self) -> str:
         """Return one sentence."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anima.checks import require_choice, require_number, show
 from anima.errors import InputError
 from anima.metaeval.sources import Extractor, Outcomes, Runs, RunTable, outcome_columns, run_table
 from anima.stats.estimate import Presentable
 
-Floats: TypeAlias = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from anima.stats.weighted import Floats
+
 Reduction = Literal["latest", "mean", "max"]
 LOSSES: Final = ("no_outcome", "outside_window", "gated", "no_eval_value", "no_outcome_value")
 # 1 for a success: a gated run scores 0 there, elsewhere its value is left out.
@@ -23,32 +26,18 @@ SUCCESS_METRICS: Final = frozenset({"pass", "passed", "failureClass", "failure_c
 _MATURITY_RATIO: Final = 5.0
 
 
-class HealthStamp(Protocol):
-    """The health of the judges behind a study, see :func:`anima.metaeval.eval_health_stamp`."""
-
-    def summary(self) -> str:
-        """Return one sentence."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-
-
 class Stamped(Presentable):
-    """A result that can carry the health of the judges whose scores went into it."""
+    """A result that can carry the health of the judges behind it, see :func:`anima.metaeval.eval_health_stamp`."""
 
-    health: HealthStamp | None
+    health: Presentable | None
 
-    def with_health(self, stamp: HealthStamp | None) -> Self:
+    def with_health(self, stamp: Presentable | None) -> Self:
         """Return the same result with a health stamp, which its summary and page then show."""
         return replace(self, health=stamp)  # type: ignore[type-var]
 
     def stamp_text(self) -> str:
         """Return what the stamp adds to the summary."""
         return f" Health of the judges: {self.health.summary()}" if self.health is not None else ""
-
-    def stamp_dict(self) -> dict[str, Any]:
-        """Return what the stamp adds to ``to_dict``."""
-        return {"health": None if self.health is None else self.health.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -78,22 +67,9 @@ class Accounting(Presentable):
 class Joined:
     """One row per run, NaN where it has no value; made by :func:`join`.
 
-    Parameters
-    ----------
-    x, y
-        ``(runs, eval metrics)`` and ``(runs, outcome metrics)``.
-    eval_names, outcome_names
-        Their columns.
-    no_outcome, outside_window
-        Runs without any outcome, and runs all of whose outcomes lie outside the lag window.
-    gated
-        ``(runs, eval metrics)``: values left out because the run was gated.
-    clusters
-        Code of each run's cluster, None for independent runs.
-    outcomes
-        What became of the outcomes.
-    notes
-        What a reader must know about the join.
+    ``x`` and ``y`` are ``(runs, eval metrics)`` and ``(runs, outcome metrics)``; ``no_outcome`` and ``outside_window``
+    mark runs without any outcome, and those all of whose outcomes lie outside the lag window; ``gated`` marks values of
+    ``x`` left out because the run was gated; ``clusters`` is the code of each run's cluster, None for independent runs.
     """
 
     x: Floats
@@ -148,10 +124,10 @@ def join(
     """
     require_choice(reduction, "reduction", ("latest", "mean", "max"))
     names, outcome_names = unique_names(eval_metrics, "eval_metrics"), unique_names(outcome_metrics, "outcome_metrics")
-    extractors = (
-        {key: value for key, value in eval_metrics.items() if value} if isinstance(eval_metrics, Mapping) else {}
-    )
-    table = runs if isinstance(runs, RunTable) else run_table(runs, extractors)
+    table = runs
+    if not isinstance(table, RunTable):
+        own = eval_metrics if isinstance(eval_metrics, Mapping) else {}
+        table = run_table(table, {key: value for key, value in own.items() if value})
     columns = [table.column(name) for name in names]  # first of all: unknown ids are refused before any work
     x = np.column_stack(columns) if columns else np.empty((len(table.ids), 0))
     scores = np.array([name.removeprefix("outcome.") not in SUCCESS_METRICS for name in names], dtype=bool)
@@ -179,16 +155,12 @@ def join(
     y = np.full((len(table.ids), len(outcome_names)), math.nan)
     for j in range(len(outcome_names)):
         use = fit & ~np.isnan(values[:, j])
-        taken, counts = _reduce(
-            row[use], None if captured is None else captured[use], values[use, j], y[:, j], reduction
-        )
+        times = None if captured is None else captured[use]
+        taken, counts = _reduce(row[use], times, values[use, j], y[:, j], reduction)
         notes += _reduction_notes(outcome_names[j], reduction, None if lag is None else lag[use][taken], counts)
     seen, kept = (np.bincount(row[mask], minlength=len(table.ids)) > 0 for mask in (known, fit))
-    unknown = int((~known).sum())
-    accounting = Accounting(
-        len(row), int(fit.sum()),
-        {"unknown_run": unknown, "too_early": int(early.sum()), "too_late": int(late.sum())}, "outcomes",
-    )  # fmt: skip
+    losses = {"unknown_run": int((~known).sum()), "too_early": int(early.sum()), "too_late": int(late.sum())}
+    accounting = Accounting(len(row), int(fit.sum()), losses, "outcomes")
     codes = _cluster_codes(table, clusters, notes)
     return Joined(
         x, y, names, outcome_names, ~seen, seen & ~kept, gated, codes, accounting, tuple(dict.fromkeys(notes))
@@ -235,7 +207,7 @@ def _reduction_notes(name: str, reduction: Reduction, lags: Floats | None, count
     notes = []
     if reduction == "max" and len(counts) and counts.min() != counts.max():
         notes.append(
-            f"{name}: runs have {counts.min()} to {counts.max()} captures, the maximum rises with their number"
+            f"{name}: runs have {counts.min()} to {counts.max()} captures: the maximum rises with their number"
         )
     if reduction == "latest" and lags is not None and len(lags):
         short, long = np.quantile(lags, [0.1, 0.9])

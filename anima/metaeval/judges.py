@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from anima.checks import require_choice, require_int, require_number, show
+from anima.checks import require_choice, require_fraction, require_int, require_number, show
 from anima.errors import InputError
-from anima.metaeval.join import Accounting, HealthStamp, Stamped
-from anima.metaeval.tables import mean_estimate, share_estimate, worst_items
-from anima.stats.agreement import FEW_ITEMS, cohen_kappa, percent_agreement
+from anima.metaeval.join import Accounting, Stamped
+from anima.metaeval.tables import mean_estimate, worst_items
+from anima.stats.agreement import cohen_kappa, percent_agreement, share_estimate
+from anima.stats.bootstrap import FEW_ITEMS
 from anima.stats.concordance import lin_ccc
-from anima.stats.estimate import Estimate, estimates_frame, frame_html, json_ready, plot_estimates
+from anima.stats.estimate import Estimate, Presentable, plot_estimates
 from anima.stats.intraclass import icc
 from anima.stats.power import n_for_kappa_width
+from anima.stats.resampling import numpy_or_default
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
-    from anima.stats.bootstrap import RngLike
+    from anima.stats.resampling import RngLike
 
 Scores: TypeAlias = "Mapping[Any, Any] | ArrayLike"
 Scale = Literal["auto", "nominal", "ordinal", "interval"]
@@ -53,14 +54,10 @@ class JudgeValidation(Stamped):
         ICC(2,1) on an interval scale, else None. It is no second piece of evidence beside concordance.
     unscored
         Share of the people's items that the judge gave no score.
-    worst
-        Items with the largest distance: item, judge, human, delta.
-    groups
-        One row per group: n, agreement and bias with intervals.
+    worst, groups
+        Items with the largest distance (item, judge, human, delta); n, agreement and bias of each group.
     n_needed
         Items for an interval of ``agreement`` no wider than twice ``half_width``; None if it cannot be said.
-    accounting
-        What became of each item.
     """
 
     scale: str
@@ -76,7 +73,8 @@ class JudgeValidation(Stamped):
     half_width: float
     n_needed: int | None
     accounting: Accounting
-    health: HealthStamp | None = None
+    health: Presentable | None = None
+    also, tables = ("beats_baseline",), ("worst", "groups")
 
     @property
     def n(self) -> int:
@@ -103,34 +101,12 @@ class JudgeValidation(Stamped):
         needed = f" About {self.n_needed} items for ±{self.half_width:g}." if self.n_needed else ""
         return f"{text}{needed}{self.stamp_text()}"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per number, the baseline among them."""
-        return estimates_frame(self._rows())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        numbers = {key: value.to_dict() if isinstance(value, Estimate) else value for key, value in vars(self).items()}
-        numbers |= {key: getattr(self, key).to_dict("records") for key in ("worst", "groups")}
-        numbers |= {"accounting": self.accounting.to_dict(), "beats_baseline": self.beats_baseline, **self.stamp_dict()}
-        return dict(json_ready(numbers))
-
-    def _repr_html_(self) -> str:
-        parts = [f"<p>{html.escape(self.summary())}</p>", frame_html(self._rows())]
-        for title, table in (("Worst items", self.worst), ("By group", self.groups)):
-            if len(table):
-                parts.append(f"<p>{title}</p>{table.round(3).to_html(index=False)}")
-        return "".join(parts)
-
     def plot(self, **options: Any) -> Any:
         """Draw agreement, overall and by group (an Altair chart)."""
         rows = [self.agreement.renamed("all")]
         for row in self.groups.to_dict("records"):
-            defined = row["agreement"] == row["agreement"]
-            rows.append(
-                Estimate(str(row["group"]), row["agreement"], row["low"], row["high"], n=row["n"])
-                if defined
-                else Estimate.undefined(str(row["group"]), "undefined in this group", n=row["n"])
-            )
+            undefined = {} if row["agreement"] == row["agreement"] else {"status": "undefined", "reason": row["remark"]}
+            rows.append(Estimate(str(row["group"]), row["agreement"], row["low"], row["high"], n=row["n"], **undefined))
         return plot_estimates(rows, **{"title": self.agreement.name, **options})
 
     def _rows(self) -> list[Estimate]:
@@ -151,7 +127,7 @@ def validate_judge(
     n_worst: int = 5,
     n_resamples: int = 2000,
     rng: RngLike = None,
-    health: HealthStamp | None = None,
+    health: Presentable | None = None,
 ) -> JudgeValidation:
     """Return all that must be known before a judge's scores are trusted.
 
@@ -166,10 +142,9 @@ def validate_judge(
         for declared ``categories`` and whole numbers of at most 10 steps, else interval.
     categories
         The declared scale in order; steps that nobody used count as part of it.
-    groups
-        Group of each item (e.g. the family of the model that wrote it), for the audit by group.
-    clusters
-        Cluster of each item (e.g. its dialogue).
+    groups, clusters
+        Group of each item (e.g. the family of the model that wrote it), for the audit by group; its cluster (e.g.
+        dialogue).
     half_width
         Half-width of the interval that ``n_needed`` is for.
     n_worst
@@ -186,7 +161,7 @@ def validate_judge(
     0.83
     """
     require_choice(scale, "scale", ("auto", "nominal", "ordinal", "interval"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     require_number(half_width, "half_width", low=0, high=1, open_low=True)
     require_int(n_worst, "n_worst", low=0)
     frame, accounting = _joined(judge_scores, human_labels, groups, clusters)
@@ -207,14 +182,14 @@ def validate_judge(
     if kind == "interval":
         off = np.abs(human - np.median(human)) if len(human) else human
         baseline = mean_estimate(off, "always the median", level=level, clusters=labels)
-        intraclass = _icc(judge, human, level, rng)
+        long = complete.assign(item=range(len(complete))).melt("item", ["judge", "human"], "rater")
+        intraclass = icc(long.astype({"value": float}), level=level, rng=numpy_or_default(rng))
     bias = _bias(judge, human, kind, categories, complete, level, labels)
     scored = accounting.n_used + accounting.losses["unscored"]
     unscored = share_estimate(accounting.losses["unscored"], scored, "unscored", level)
     return JudgeValidation(
         kind, agreement, hits, baseline, error, bias, intraclass, unscored, worst_items(complete, judge, human, kind, n_worst),
-        _by_group(complete, kind, categories, options) if groups is not None else _no_groups(), half_width,
-        _n_needed(agreement, kind, half_width), accounting, health,
+        _by_group(complete, kind, categories, options), half_width, _n_needed(agreement, kind, half_width), accounting, health,
     )  # fmt: skip
 
 
@@ -253,13 +228,15 @@ def _joined(judge: Scores, human: Scores, groups: Any, clusters: Any) -> tuple[p
 def _scale(complete: pd.DataFrame, scale: Scale, categories: Sequence[Any] | None) -> str:
     values = [*complete["judge"], *complete["human"]]
     text = any(isinstance(value, str) for value in values)
-    if scale in {"nominal", "ordinal"}:
+    if scale == "interval" and text:
+        raise InputError("scale='interval' needs numbers, got text: pass scale='ordinal' with categories")
+    if scale != "auto":
         return scale
-    if scale == "interval":
-        if text:
-            raise InputError("scale='interval' needs numbers, got text: pass scale='ordinal' with categories")
-        return scale
-    distinct = set(categories or ()) | set(values)
+    try:
+        distinct = set(categories or ()) | set(values)
+    except TypeError:  # lists and the like
+        odd = next(value for value in values if not isinstance(value, Hashable))
+        raise InputError(f"scores and labels must be numbers or text, got {type(odd).__name__} {show(odd)}") from None
     if text or len(distinct) <= 2 or all(isinstance(value, bool | np.bool_) for value in values):
         return "ordinal" if categories is not None and len(distinct) > 2 else "nominal"
     if categories is not None:
@@ -299,37 +276,19 @@ def _bias(
     if kind == "nominal":
         labels = list(categories or sorted({*complete["judge"], *complete["human"]}, key=str))
         if len(labels) > 2:
-            return Estimate.undefined(
-                name,
-                f"{len(labels)} labels without order have no mean: compare the base rates",
-                level=level,
-                n=len(judge),
-            )
+            reason = f"{len(labels)} labels without order have no mean: compare the base rates"
+            return Estimate.undefined(name, reason, level=level, n=len(judge))
         name = f"share of {show(labels[-1])}, judge − human" if labels else name
     return mean_estimate(judge - human, name, level=level, clusters=clusters)
-
-
-def _icc(judge: NDArray[np.float64], human: NDArray[np.float64], level: float, rng: RngLike) -> Estimate:
-    import pandas as pd
-
-    n = len(judge)
-    table = pd.DataFrame({
-        "item": np.tile(np.arange(n), 2), "rater": np.repeat(["judge", "human"], n), "value": np.r_[judge, human],
-    })  # fmt: skip
-    return icc(table, level=level, rng=rng if isinstance(rng, int | np.random.Generator) else None)
-
-
-def _no_groups() -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(columns=["group", "n", "agreement", "low", "high", "bias", "bias_low", "bias_high", "remark"])
 
 
 def _by_group(
     complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None, options: dict[str, Any]
 ) -> pd.DataFrame:
+    import pandas as pd
+
     rows = []
-    for group, part in complete.groupby("group", sort=True, dropna=False):
+    for group, part in complete.groupby("group", sort=True, dropna=False) if "group" in complete.columns else ():
         inside = part.reset_index(drop=True)
         agreement = _agreement(inside, kind, categories, options, clustered="cluster" in inside.columns)
         # Codes need the labels of all groups.
@@ -341,8 +300,8 @@ def _by_group(
             group, len(inside), agreement.value, agreement.low, agreement.high, bias.value, bias.low, bias.high,
             few + agreement.reason,
         ])  # fmt: skip
-    out = _no_groups()
-    return type(out)(rows, columns=out.columns)
+    columns = ["group", "n", "agreement", "low", "high", "bias", "bias_low", "bias_high", "remark"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _n_needed(agreement: Estimate, kind: str, half_width: float) -> int | None:

@@ -8,12 +8,26 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_int, require_number
+from anima.checks import require_choice, require_fraction, require_int
 from anima.errors import InputError
-from anima.stats.bootstrap import QuantileRule, RngLike, estimate_from_distribution, resample_counts, resolve_rng
-from anima.stats.correlation import FEW_PAIRS, MIN_PAIRS, analytic_estimate, permutation_p
-from anima.stats.estimate import Estimate, Presentable, json_ready
+from anima.stats.correlation import (
+    EXACT_PERMUTATIONS,
+    FEW_PAIRS,
+    MIN_PAIRS,
+    analytic_estimate,
+    permutation_p,
+    t_p_value,
+)
+from anima.stats.estimate import Estimate, Presentable
 from anima.stats.multiplicity import adjust_p, max_t
+from anima.stats.resampling import (
+    QuantileRule,
+    RngLike,
+    estimate_from_distribution,
+    numpy_or_default,
+    resample_counts,
+    resolve_rng,
+)
 from anima.stats.separation import auc
 from anima.stats.weighted import is_constant, midranks, pearson_table, standardised, weighted_correlation
 
@@ -23,7 +37,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.metaeval.join import Accounting, Floats, Joined
+    from anima.metaeval.join import Accounting, Joined
+    from anima.stats.weighted import Floats
 
 Method = Literal["spearman", "pearson"]
 Interval = Literal["auto", "analytic", "percentile"]
@@ -34,7 +49,6 @@ Strength = Literal["strong", "moderate", "weak", "uncertain", "undefined"]
 Validity = Literal["load_bearing", "informative", "decorative", "misleading", "uncertain", "undefined"]
 
 HIGH, MIDDLE = 0.7, 0.4  # the thresholds of the reference package
-_EXACT_RANKS = 7
 
 
 @dataclass(frozen=True)
@@ -43,8 +57,6 @@ class PairResult(Presentable):
 
     Parameters
     ----------
-    eval_metric, outcome_metric
-        The pair.
     estimate
         Correlation with its interval; p-value before correction.
     pearson, spearman
@@ -52,11 +64,10 @@ class PairResult(Presentable):
     p_adjusted
         P-value corrected for the family; NaN if undefined.
     direction
-        Whether the whole interval lies on the wished side of 0 (given the outcome's polarity), on the other, or neither.
+        Whether the whole interval lies on the wished side of 0 (given the outcome's polarity), on the other, or
+        neither.
     verdict
         See :func:`correlation_study` and :func:`rubric_predictive_validity`.
-    accounting
-        What became of each run.
     auc
         For outcomes of 0 and 1: the chance that a run with 1 outscores one with 0, ties half.
     """
@@ -82,12 +93,6 @@ class PairResult(Presentable):
         note = "" if math.isnan(self.p_adjusted) else f" Adjusted p = {self.p_adjusted:.3g}."
         side = "" if self.direction == "unclear" else f", {self.direction}"
         return f"{self.estimate.summary()} Verdict: {self.verdict}{side}.{note}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        plain = {key: value for key, value in vars(self).items() if key not in {"estimate", "accounting", "auc"}}
-        plain |= {key: item and item.to_dict() for key, item in (("estimate", self.estimate), ("auc", self.auc))}
-        return dict(json_ready(plain | {"accounting": self.accounting.to_dict()}))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row."""
@@ -138,7 +143,7 @@ def correlate(
     require_choice(control, "control", ("holm", "bh", "bonferroni", "max_t", "none"))
     require_choice(resamples, "resamples", ("shared", "per pair"))
     require_choice(quantiles, "quantiles", ("linear", "floor"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     require_int(n_resamples, "n_resamples", low=1)
     signs = _signs(joined.outcome_names, polarity)
     if joined.clusters is not None and interval == "analytic":
@@ -157,12 +162,7 @@ def correlate(
     for members in groups.values():
         rows = masks[members[0]]
         group = _Group(joined, members, rows, method, used_level)
-        if group.n < min_samples:
-            done.update({pair: group.too_few(min_samples) for pair in members})
-        elif bootstrap:
-            done.update(group.resampled(n_resamples, source, seed, quantiles))
-        else:
-            done.update(group.analytic())
+        done.update(group.results(min_samples, n_resamples if bootstrap else None, source, seed, quantiles))
     adjusted = _adjust(joined, {pair: result[0] for pair, result in done.items()}, method, control, rng)
     out = []
     for (i, j), adjusted_p in zip(masks, adjusted, strict=True):
@@ -175,13 +175,11 @@ def correlate(
             verdict = judge(low, high)
             if verdict in _CLAIMS and control != "none" and not adjusted_p <= 1 - level:
                 verdict = "uncertain"
-        names = joined.eval_names[i], joined.outcome_names[j]
         separation = _separation(joined, i, j, masks[i, j], level, n_resamples, rng) if estimate.defined else None
-        out.append(
-            PairResult(
-                *names, estimate, pearson, spearman, adjusted_p, direction, verdict, joined.pair(i, j), separation
-            )
-        )
+        out.append(PairResult(
+            joined.eval_names[i], joined.outcome_names[j], estimate, pearson, spearman, adjusted_p, direction, verdict,
+            joined.pair(i, j), separation,
+        ))  # fmt: skip
     return tuple(out)
 
 
@@ -203,52 +201,49 @@ class _Group:
             self.codes, self.units = codes, len(distinct)
         self.title = "Spearman's rho" if method == "spearman" else "Pearson's r"
 
-    def too_few(self, least: int) -> tuple[Estimate, float, float]:
-        """Return the undefined result of a pair with too few runs."""
-        reason = f"{self.n} runs with both values, at least {least} are needed"
+    def results(
+        self, least: int, n_resamples: int | None, source: Any, seed: int | None, quantiles: QuantileRule
+    ) -> Iterator[tuple[tuple[int, int], tuple[Estimate, float, float]]]:
+        """Yield each pair with its estimate (analytic if ``n_resamples`` is None), Pearson's r and Spearman's rho."""
         common: dict[str, Any] = {"level": self.level, "n": self.n, "n_dropped": self.dropped}
-        return Estimate.undefined(self.title, reason, **common), math.nan, math.nan
-
-    def analytic(self) -> Iterator[tuple[tuple[int, int], tuple[Estimate, float, float]]]:
-        """Yield each pair with its analytic interval."""
-        common: dict[str, Any] = {"level": self.level, "n": self.n, "n_dropped": self.dropped}
-        for pair, a, b, pearson, spearman in self._columns():
+        if self.n < least:
+            reason = f"{self.n} runs with both values, at least {least} are needed"
+            few = Estimate.undefined(self.title, reason, **common), math.nan, math.nan
+            yield from ((pair, few) for pair in self.members)
+            return
+        columns = list(self._columns())
+        table = None if n_resamples is None else self._resampled(columns, n_resamples, source)
+        for pair, a, b, pearson, spearman in columns:
             value = pearson if self.method == "pearson" else spearman
-            if math.isnan(value):
-                estimate = Estimate.undefined(self.title, self._flat(pair, a, b), **common)
+            x, y = self.x[:, a], self.y[:, b]
+            flat = self._flat(pair, x, y) if math.isnan(value) else ""
+            if table is not None:
+                drawn = table[:, a, b]
+                estimate = estimate_from_distribution(
+                    self.title, value, drawn, rule=quantiles, n_units=self.units, clustered=self.codes is not None,
+                    seed=seed, reason=flat, p_value=self._p(value, x, y, drawn), **common,
+                )  # fmt: skip
+            elif flat:
+                estimate = Estimate.undefined(self.title, flat, **common)
             else:
-                p = self._p(value, a, b)
-                estimate = analytic_estimate(self.title, self.method, value, self.x[:, a], self.y[:, b], p, common)
+                estimate = analytic_estimate(self.title, self.method, value, x, y, self._p(value, x, y), common)
             yield pair, (estimate, pearson, spearman)
 
-    def resampled(
-        self, n_resamples: int, source: Any, seed: int | None, quantiles: QuantileRule
-    ) -> Iterator[tuple[tuple[int, int], tuple[Estimate, float, float]]]:
-        """Yield each pair with its bootstrap interval; all share the resamples."""
-        columns = list(self._columns())
+    def _resampled(self, columns: list[tuple[Any, int, int, float, float]], n_resamples: int, source: Any) -> Floats:
+        """Return the coefficients of all resamples, ``(n_resamples, x, y)``: all pairs share them."""
         blocks: Any = resample_counts(self.units, n_resamples, source)
         if self.codes is not None:
             blocks = (counts[:, self.codes] for counts in blocks)
         if self.method == "pearson":
-            table = pearson_table(blocks, self.x, self.y)
-        else:
-            table = np.full((n_resamples, len(self.left), len(self.right)), math.nan)
-            start = 0
-            for counts in blocks:  # block by block: memory stays small
-                rows = slice(start, start := start + len(counts))
-                for _, a, b, _, spearman in columns:
-                    if not math.isnan(spearman):
-                        table[rows, a, b] = weighted_correlation(counts, self.x[:, a], self.y[:, b], self.method)
-        for pair, a, b, pearson, spearman in columns:
-            value = pearson if self.method == "pearson" else spearman
-            distribution = table[:, a, b]
-            estimate = estimate_from_distribution(
-                self.title, value, distribution, level=self.level, rule=quantiles, n_units=self.units,
-                clustered=self.codes is not None, n=self.n, n_dropped=self.dropped, seed=seed,
-                reason="" if not math.isnan(value) else self._flat(pair, a, b),
-                p_value=self._p(value, a, b, distribution),
-            )  # fmt: skip
-            yield pair, (estimate, pearson, spearman)
+            return pearson_table(blocks, self.x, self.y)
+        table = np.full((n_resamples, len(self.left), len(self.right)), math.nan)
+        start = 0
+        for counts in blocks:  # block by block: memory stays small
+            rows = slice(start, start := start + len(counts))
+            for _, a, b, _, spearman in columns:
+                if not math.isnan(spearman):
+                    table[rows, a, b] = weighted_correlation(counts, self.x[:, a], self.y[:, b], self.method)
+        return table
 
     def _columns(self) -> Iterator[tuple[tuple[int, int], int, int, float, float]]:
         tables = []
@@ -262,29 +257,26 @@ class _Group:
             a, b = self.left.index(i), self.right.index(j)
             yield (i, j), a, b, float(tables[0][a, b]), float(tables[1][a, b])
 
-    def _flat(self, pair: tuple[int, int], a: int, b: int) -> str:
-        both = (("x", pair[0], self.x[:, a]), ("y", pair[1], self.y[:, b]))
-        flat = [f"{self.names[side][k]} is {values[0]:g} in all {self.n} runs" for side, k, values in both
-                if is_constant(values)]  # fmt: skip
-        return " and ".join(flat)
+    def _flat(self, pair: tuple[int, int], x: Floats, y: Floats) -> str:
+        both = ((self.names["x"][pair[0]], x), (self.names["y"][pair[1]], y))
+        return " and ".join(f"{name} is {v[0]:g} in all {self.n} runs" for name, v in both if is_constant(v))
 
-    def _p(self, value: float, a: int, b: int, distribution: Floats | None = None) -> float:
+    def _p(self, value: float, x: Floats, y: Floats, distribution: Floats | None = None) -> float:
         """Return the p-value of no association: t; exact for few ranks; with clusters Wald on Fisher's z."""
-        from scipy.special import stdtr
-
         if math.isnan(value):
             return math.nan
         if self.codes is None or distribution is None:
-            if self.method == "spearman" and self.n <= _EXACT_RANKS:
-                return permutation_p(self.x[:, a], self.y[:, b])
-            df = self.n - 2
-            return 0.0 if abs(value) == 1 else float(2 * stdtr(df, -abs(value) * math.sqrt(df / (1 - value**2))))
+            if self.method == "spearman" and self.n <= EXACT_PERMUTATIONS:
+                return permutation_p(x, y)
+            return t_p_value(value, self.n - 2)
         z = np.arctanh(np.clip(distribution[np.isfinite(distribution)], -1 + 1e-12, 1 - 1e-12))
         error = float(z.std(ddof=1)) if len(z) > 1 else 0.0
         if len(z) < 2 or self.units < MIN_PAIRS:
             return math.nan
         if error == 0:  # every resample says the same
             return 0.0 if value else 1.0
+        from scipy.special import stdtr
+
         return float(2 * stdtr(self.units - 1, -math.atanh(min(abs(value), 1 - 1e-12)) / error))
 
 
@@ -301,7 +293,7 @@ def _adjust(
         left, right = ({order[k][side] for k in keep} for side in (0, 1))
         x = np.where([i in left for i in range(joined.x.shape[1])], joined.x, math.nan)
         y = np.where([j in right for j in range(joined.y.shape[1])], joined.y, math.nan)
-        table = max_t(x, y, method=method, rng=rng if isinstance(rng, int | np.random.Generator) else None)
+        table = max_t(x, y, method=method, rng=numpy_or_default(rng))
         return [float(table[pair]) if k in keep else math.nan for k, pair in enumerate(order)]
     return [float(value) for value in adjust_p(p, method=control)]
 
@@ -324,5 +316,10 @@ def _separation(
     if not np.isin(outcome, (0.0, 1.0)).all():
         return None
     codes = None if joined.clusters is None else joined.clusters[rows]
-    stream = rng if codes is None or isinstance(rng, int | np.random.Generator) else None
-    return auc(joined.x[rows, i], outcome, clusters=codes, level=level, n_resamples=n_resamples, rng=stream)
+    options: dict[str, Any] = {
+        "clusters": codes,
+        "level": level,
+        "n_resamples": n_resamples,
+        "rng": numpy_or_default(rng),
+    }
+    return auc(joined.x[rows, i], outcome, **options)

@@ -8,29 +8,30 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anima.checks import require_choice, require_floats, require_int, require_number
+from anima.checks import require_choice, require_floats, require_fraction, require_int
 from anima.errors import InputError
 from anima.metaeval.join import Accounting, unique_names
 from anima.metaeval.tables import Table, read_table, refuse_repeats
-from anima.stats.bootstrap import RngLike, estimate_from_distribution, resample_counts, resolve_rng
+from anima.stats.bootstrap import estimate_from_counts, sums_estimate
 from anima.stats.concordance import concordance_terms, mean_concordance, mean_linear_agreement
-from anima.stats.estimate import Estimate, Presentable, estimates_frame, frame_html, json_ready, plot_estimates
+from anima.stats.estimate import Estimate, Presentable, estimates_frame
 from anima.stats.intraclass import icc, icc_of_sums
-from anima.stats.jackknife import sums_estimate
 from anima.stats.raters import Ratings
+from anima.stats.resampling import RngLike, estimate_from_distribution, numpy_or_default, resample_counts, resolve_rng
 from anima.stats.weighted import is_constant, midranks, pearson_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.weighted import Floats
+
 Weights = Literal["quadratic", "linear"]
 PanelInterval = Literal["auto", "percentile"]
 
@@ -41,16 +42,11 @@ class ContinuousAgreement(Presentable):
 
     Parameters
     ----------
-    weighted_kappa
-        Chance-corrected agreement of raw scores, mean over all pairs of raters.
-    icc
-        ICC(2,1): absolute agreement of single raters.
+    weighted_kappa, icc
+        Chance-corrected agreement of raw scores, mean over all pairs of raters; ICC(2,1), absolute agreement of single
+        raters.
     pearson, spearman
         Plain means over the pairs of raters that are defined (Fisher's z would let one perfect pair rule), NaN if none.
-    raters
-        Number of raters.
-    accounting
-        What became of each item.
     """
 
     weighted_kappa: Estimate
@@ -69,40 +65,13 @@ class ContinuousAgreement(Presentable):
         """Return one sentence."""
         return f"{self.raters} raters: {self.weighted_kappa.summary()} {self.icc.summary()} {self.accounting.summary()}"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per coefficient."""
-        return estimates_frame([self.weighted_kappa, self.icc])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return {
-            "weighted_kappa": self.weighted_kappa.to_dict(), "icc": self.icc.to_dict(),
-            "pearson": json_ready(self.pearson), "spearman": json_ready(self.spearman), "raters": self.raters,
-            "accounting": self.accounting.to_dict(),
-        }  # fmt: skip
-
-    def _repr_html_(self) -> str:
-        return frame_html([self.weighted_kappa, self.icc])
-
-    def plot(self, **options: Any) -> Any:
-        """Draw both coefficients (an Altair chart)."""
-        return plot_estimates([self.weighted_kappa, self.icc], **options)
-
 
 @dataclass(frozen=True)
 class CorpusAgreement(Presentable):
-    """Agreement of judges by dimension; made by :func:`corpus_agreement`.
+    """Agreement of judges by dimension, and the items that all of them scored; made by :func:`corpus_agreement`.
 
-    Parameters
-    ----------
-    per_dimension
-        Agreement by name of the dimension.
-    items
-        Items that all judges scored, by dimension.
-    judges
-        The judges.
-    overall_icc, overall_weighted_kappa
-        Plain means over the dimensions that are defined, with an interval from resampling items across all of them.
+    ``overall_icc`` and ``overall_weighted_kappa`` are plain means over the dimensions that are defined, with an
+    interval from resampling items across all of them.
     """
 
     per_dimension: dict[str, ContinuousAgreement]
@@ -128,22 +97,7 @@ class CorpusAgreement(Presentable):
         frames.append(estimates_frame([self.overall_weighted_kappa, self.overall_icc]).assign(dimension="all"))
         return pd.concat(frames, ignore_index=True)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return {
-            "per_dimension": {name: agreement.to_dict() for name, agreement in self.per_dimension.items()},
-            "items": {name: list(items) for name, items in self.items.items()}, "judges": list(self.judges),
-            "overall_icc": self.overall_icc.to_dict(), "overall_weighted_kappa": self.overall_weighted_kappa.to_dict(),
-        }  # fmt: skip
-
-    def _repr_html_(self) -> str:
-        return frame_html(self._named())
-
-    def plot(self, **options: Any) -> Any:
-        """Draw ICC by dimension (an Altair chart)."""
-        return plot_estimates(self._named(), **options)
-
-    def _named(self) -> list[Estimate]:
+    def _rows(self) -> list[Estimate]:
         named = [agreement.icc.renamed(f"ICC(2,1), {name}") for name, agreement in self.per_dimension.items()]
         return [*named, self.overall_icc]
 
@@ -162,8 +116,8 @@ def continuous_agreement(
     Parameters
     ----------
     scores
-        One row per item, one column per rater: a wide DataFrame, an array or lists. Items with a missing score, and rows
-        of another length than most, are left out and counted.
+        One row per item, one column per rater: a wide DataFrame, an array or lists. Items with a missing score, and
+        rows of another length than most, are left out and counted.
     weights
         How a disagreement counts: squared or by its size.
     interval
@@ -182,7 +136,7 @@ def continuous_agreement(
     """
     require_choice(weights, "weights", ("quadratic", "linear"))
     require_choice(interval, "interval", ("auto", "percentile"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     require_int(n_resamples, "n_resamples", low=1)
     matrix, raters, accounting = _matrix(scores)
     n = len(matrix)
@@ -198,12 +152,12 @@ def continuous_agreement(
     centred = matrix - matrix.mean()
     terms = concordance_terms(centred)
     whole = np.ones((1, n))
-    kappa_value = float(_kappa(whole, terms, centred, weights)[0])
+    kappa_value = float(_kappa(whole, whole @ terms, centred, weights)[0])
     if interval == "auto":
         wrapped = Ratings(
             np.arange(n * raters).reshape(n, raters), list(matrix.ravel()), [*range(n)], [*range(raters)], 0
         )
-        intraclass = replace(icc(wrapped, level=level, rng=_numpy_or_none(rng)), n_dropped=common["n_dropped"])
+        intraclass = replace(icc(wrapped, level=level, rng=numpy_or_default(rng)), n_dropped=common["n_dropped"])
         if weights == "quadratic":
             kappa = sums_estimate(
                 names[0], lambda sums: mean_concordance(sums, raters), terms, None, "jackknife",
@@ -213,7 +167,7 @@ def continuous_agreement(
     source, seed = resolve_rng(rng)
     options: dict[str, Any] = {**common, "n_units": n, "seed": seed}
     drawn = np.concatenate([
-        np.column_stack([_kappa(block, terms, centred, weights), icc_of_sums(block @ terms, raters)])
+        np.column_stack([_kappa(block, sums := block @ terms, centred, weights), icc_of_sums(sums, raters)])
         for block in resample_counts(n, n_resamples, source)
     ])  # fmt: skip
     kappa = estimate_from_distribution(names[0], kappa_value, drawn[:, 0], reason=_no_spread(kappa_value), **options)
@@ -239,12 +193,10 @@ def corpus_agreement(
     Parameters
     ----------
     records
-        ``item_id``, ``judge_name``, ``dimension``, ``score`` (either spelling). A missing score is an unscored item. Two
-        scores of one item by one judge on one dimension are refused.
+        ``item_id``, ``judge_name``, ``dimension``, ``score`` (either spelling). A missing score is an unscored item;
+        two scores of one item by one judge on one dimension are refused.
     dimensions, judges
-        Those to use, in order; None takes all, sorted.
-    weights, interval, level, n_resamples, rng
-        As in :func:`continuous_agreement`.
+        Those to use, in order; None takes all, sorted. Other options as in :func:`continuous_agreement`.
     """
     frame = read_table(records, ["item_id", "judge_name", "dimension", "score"], "records")
     if frame.empty:
@@ -259,9 +211,8 @@ def corpus_agreement(
     ]
     for column, names in zip(("judge_name", "dimension"), chosen, strict=True):
         if absent := set(names) - set(frame[column]):
-            raise InputError(
-                f"records have no {column} {min(absent)!r}: known are {', '.join(sorted(set(frame[column])))}"
-            )
+            known = ", ".join(sorted(set(frame[column])))
+            raise InputError(f"records have no {column} {min(absent)!r}: known are {known}")
     panel, wanted_dimensions = chosen
     if len(panel) < 2:
         raise InputError(f"agreement needs at least 2 judges, got {', '.join(panel)}")
@@ -284,41 +235,34 @@ def _overall(
 ) -> list[Estimate]:  # fmt: skip
     everything = sorted({item for matrix in matrices.values() for item in matrix.index})
     place = {item: k for k, item in enumerate(everything)}
-    titles = {"icc": "mean ICC(2,1) over dimensions", "weighted_kappa": "mean kappa over dimensions"}
-    sound = {which: [name for name, part in parts.items() if getattr(part, which).defined] for which in titles}
     ready = {}
-    for name in {name for names in sound.values() for name in names}:
-        scores = matrices[name].to_numpy(dtype=np.float64)
-        centred = scores - scores.mean()
-        ready[name] = ([place[item] for item in matrices[name].index], centred, concordance_terms(centred))
-    source, seed = resolve_rng(rng)
-    drawn: dict[str, list[Floats]] = {which: [] for which in titles}
-    for block in resample_counts(len(everything), n_resamples, source) if ready else ():
-        for which, names in sound.items():
+    for name, matrix in matrices.items():
+        scores = matrix.to_numpy(dtype=np.float64)
+        centred = scores - scores.mean() if len(scores) else scores
+        ready[name] = ([place[item] for item in matrix.index], centred, concordance_terms(centred))
+    out = []
+    for which, title in (("icc", "mean ICC(2,1) over dimensions"), ("weighted_kappa", "mean kappa over dimensions")):
+        sound = {name: found for name, part in parts.items() if (found := getattr(part, which)).defined}
+        if not sound:
+            out.append(Estimate.undefined(title, "no dimension has a defined value", level=level))
+            continue
+
+        def mean(counts: Floats, which: str = which, names: Sequence[str] = tuple(sound)) -> Floats:
             values = []
             for name in names:
                 rows, centred, terms = ready[name]
-                counts = block[:, rows]
-                with np.errstate(all="ignore"):
-                    values.append(
-                        icc_of_sums(counts @ terms, centred.shape[1])
-                        if which == "icc"
-                        else _kappa(counts, terms, centred, weights)
-                    )
-            drawn[which].append(np.mean(values, axis=0))
-    out = []
-    for which, title in titles.items():
-        if not sound[which]:
-            out.append(Estimate.undefined(title, "no dimension has a defined value", level=level))
-            continue
-        value = float(np.mean([getattr(parts[name], which).value for name in sound[which]]))
-        missing = len(parts) - len(sound[which])
-        out.append(
-            estimate_from_distribution(
-                title, value, np.concatenate(drawn[which]), level=level, n_units=len(everything), seed=seed,
-                reason=f"{missing} dimensions are undefined" if missing else "",
-            )
-        )  # fmt: skip
+                held = counts[:, rows]
+                with np.errstate(all="ignore"):  # a resample may hold no item of a dimension
+                    sums, k = held @ terms, centred.shape[1]
+                    values.append(icc_of_sums(sums, k) if which == "icc" else _kappa(held, sums, centred, weights))
+            return np.asarray(np.mean(values, axis=0))
+
+        missing = len(parts) - len(sound)
+        out.append(estimate_from_counts(
+            title, float(np.mean([found.value for found in sound.values()])), mean, len(everything),
+            n_resamples=n_resamples, method="percentile", rng=rng, level=level,
+            reason=f"{missing} dimensions are undefined" if missing else "",
+        ))  # fmt: skip
     return out
 
 
@@ -337,11 +281,11 @@ def _matrix(scores: Any) -> tuple[Floats, int, Accounting]:
     return matrix, raters, Accounting(len(checked), len(complete), losses, "items")
 
 
-def _kappa(counts: Floats, terms: Floats, scores: Floats, weights: Weights) -> Floats:
-    if weights == "quadratic":
-        with np.errstate(all="ignore"):
-            return mean_concordance(counts @ terms, scores.shape[1])
-    return mean_linear_agreement(counts, scores)
+def _kappa(counts: Floats, sums: Floats, scores: Floats, weights: Weights) -> Floats:
+    if weights == "linear":
+        return mean_linear_agreement(counts, scores)
+    with np.errstate(all="ignore"):
+        return mean_concordance(sums, scores.shape[1])
 
 
 def _no_spread(value: float) -> str:
@@ -360,7 +304,3 @@ def _means_over_pairs(matrix: Floats) -> tuple[float, float]:
         return math.nan, math.nan
     pearson, spearman = np.mean(values, axis=0)
     return float(pearson), float(spearman)
-
-
-def _numpy_or_none(rng: RngLike) -> int | np.random.Generator | None:
-    return rng if isinstance(rng, int | np.random.Generator) else None

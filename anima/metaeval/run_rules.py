@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NoReturn
 
-from anima.checks import require_choice
+from anima.checks import require_choice, require_text
 from anima.errors import RecordError
 from anima.metaeval.records import FAILURE_CLASSES, MISSING, is_finite, js, object_of
 
@@ -15,16 +15,11 @@ Schema = Literal["0.120.3", "0.170"]
 SCHEMAS: Final[tuple[Schema, ...]] = ("0.120.3", "0.170")
 _SPLITS: Final = ("search", "dev", "holdout")
 _ENDS: Final = ("succeeded", "failed", "cancelled", "incomplete", "unknown")
-_REQUIRED: Final = {
-    "0.120.3": (
-        "runId", "experimentId", "candidateId", "seed", "model", "promptHash", "configHash", "commitSha", "wallMs",
-        "costUsd", "tokenUsage", "outcome", "splitTag",
-    ),
-    "0.170": (
-        "runId", "experimentId", "candidateId", "seed", "model", "promptHash", "configHash", "commitSha", "wallMs",
-        "costUsd", "costProvenance", "tokenUsage", "terminalOutcome", "outcome", "splitTag", "scenarioId",
-    ),
-}  # fmt: skip
+_REQUIRED: Final = (
+    "runId", "experimentId", "candidateId", "seed", "model", "promptHash", "configHash", "commitSha", "wallMs", "costUsd",
+    "costProvenance", "tokenUsage", "terminalOutcome", "outcome", "splitTag", "scenarioId",
+)  # fmt: skip
+_REQUIRED_LATER: Final = {"costProvenance", "terminalOutcome", "scenarioId"}  # since 0.170
 
 
 def model_has_snapshot(model: str, *, schema: Schema = "0.120.3") -> bool:
@@ -33,6 +28,7 @@ def model_has_snapshot(model: str, *, schema: Schema = "0.120.3") -> bool:
     0.120.3 asks for an ``@``, a date at the end (no calendar is consulted) or ``:date-``. 0.170 asks for one
     ``name@token``, a real date, a provider's ``-MMDD``, or ``:date-token`` at the end.
     """
+    require_text(model, "model")
     if require_choice(schema, "schema", SCHEMAS) == "0.120.3":
         return "@" in model or ":date-" in model or bool(re.search(r"-(\d{8}|\d{4}-\d\d-\d\d)\Z", model, re.ASCII))
     if not model or model.strip() != model:
@@ -92,8 +88,8 @@ def check_run_record(record: Any, schema: Schema) -> None:
     """Raise at the first rule that a record, as in JSON, breaks; the order is part of the format."""
     old = schema == "0.120.3"
     record = _object(record, "", "expected object")
-    for key in _REQUIRED[schema]:
-        if key not in record:
+    for key in _REQUIRED:
+        if key not in record and not (old and key in _REQUIRED_LATER):
             _fail(f'missing mandatory field "{key}"')
     _each(record, "runId experimentId candidateId", _text)
     _finite(record["seed"], "seed")
@@ -122,10 +118,8 @@ def check_run_record(record: Any, schema: Schema) -> None:
             _fail(f"terminalOutcome must be one of {', '.join(_ENDS)}", "terminalOutcome")
         _each(record, "terminalFailureReason?", _text)
         if "terminalFailureReason" in record and record["terminalOutcome"] in {"succeeded", "unknown"}:
-            _fail(
-                "terminalFailureReason requires terminalOutcome failed, cancelled, or incomplete",
-                "terminalFailureReason",
-            )
+            said = "terminalFailureReason requires terminalOutcome failed, cancelled, or incomplete"
+            _fail(said, "terminalFailureReason")
     if "agentProfile" in record:
         _check_profile_of(record, schema)
     if not old:
@@ -209,10 +203,8 @@ def _check_profile_of(record: Mapping[str, Any], schema: Schema) -> None:
         _fail(str(error), "agentProfile")
     for key in ("model", "promptHash"):
         if key in profile and profile[key] != record[key]:
-            _fail(
-                f'agentProfile.{key} "{profile[key]}" does not match {key} "{record[key]}"',
-                f"agentProfile.{key}",
-            )
+            said = f'agentProfile.{key} "{profile[key]}" does not match {key} "{record[key]}"'
+            _fail(said, f"agentProfile.{key}")
 
 
 def _check_profile(value: Any, schema: Schema) -> Mapping[str, Any]:

@@ -1,18 +1,18 @@
 """The judge sentinel: whether a judge is still the judge that was calibrated.
 
 A history of snapshots (agreement among raters, kappa against human labels, pass rate on a fixed set) is judged for one
-moment that the caller names; nothing here reads a clock. The default rule sets the chance of a false drift alarm and uses
-the precision of each snapshot; ``rule="reference"`` is the rule of the reference package. On 2,000 simulated histories
-each (``tests/metaeval/sentinel_table.py``, kappa, 200 items per snapshot) a judge that does not change is accused within
-30 snapshots in 3 to 5 % by ours and in 9 to 76 % by theirs at kappa .9 or .7; a decline from .90 to .80 over ten snapshots
-after ten steady ones is caught in 91 % by ours and 47 % by theirs (classes 50:50).
+moment that the caller names; nothing here reads a clock. The default rule sets the chance of a false drift alarm and
+uses the precision of each snapshot; ``rule="reference"`` is the rule of the reference package. On 2,000 simulated
+histories each (``tests/metaeval/sentinel_table.py``, kappa, 200 items per snapshot) a judge that does not change is
+accused within 30 snapshots in 3 to 5 % by ours and in 9 to 76 % by theirs at kappa .9 or .7; a decline from .90 to .80
+over ten snapshots after ten steady ones is caught in 91 % by ours and 47 % by theirs (classes 50:50).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,14 +23,12 @@ from anima.checks import require_choice, require_instant, require_number, show
 from anima.errors import InputError
 from anima.metaeval.health_report import (
     AlarmKind,
-    EvalHealthStamp,
     Health,
     Rule,
     SentinelAlarm,
     SentinelReport,
     SentinelRow,
     SentinelThresholds,
-    eval_health_stamp,
 )
 from anima.metaeval.sentinel_drift import DriftScore, drift_score
 from anima.metaeval.snapshot import SENTINEL_METRICS, SentinelMetric, SentinelSnapshot, validate_sentinel_snapshot
@@ -39,18 +37,9 @@ from anima.stats.drift import series_state
 from anima.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from anima.stats.changepoint import Floats
+    from anima.stats.weighted import Floats
 
-__all__ = [
-    "EvalHealthStamp",
-    "SentinelAlarm",
-    "SentinelReport",
-    "SentinelRow",
-    "SentinelThresholds",
-    "eval_health_stamp",
-    "judge_sentinel_report",
-]
-
+Dated: TypeAlias = tuple[datetime, SentinelSnapshot]
 History: TypeAlias = SentinelStore | Iterable[SentinelSnapshot | Mapping[str, Any]]
 _SLACK = 1e-9  # a drop of exactly the limit is not more than the limit, whatever its last binary digit
 
@@ -78,23 +67,19 @@ def judge_sentinel_report(
         Levels known beforehand, by metric, for the models now in use: a number is taken as exact, an
         :class:`~anima.stats.Estimate` with its interval. By default the history itself is the baseline.
     rule
-        ``"anima"``: see Notes. ``"reference"``: drift is three falling steps with a variation above 5 %, the baseline is
-        the oldest snapshot ever, only ``irr`` has a floor, there is no unknown health and no history is healthy.
-
-    Returns
-    -------
-    SentinelReport
-        Health, alarms by kind, one row per judge and metric.
+        ``"anima"``: see Notes. ``"reference"``: drift is three falling steps with a variation above 5 %, the baseline
+        is the oldest snapshot ever, only ``irr`` has a floor, there is no unknown health and no history is healthy.
 
     Notes
     -----
     Alarms of the default rule: *stale*, the newest snapshot is too old; *future*, snapshots are dated after ``as_of``
     (they are left out); *silent-upgrade*, the model changed and neither kappa nor pass rate was measured since;
-    *drifting*, the metric has fallen, at once or slowly, more than chance would have it (the change-point test of
-    :mod:`anima.metaeval.sentinel_drift`; the rate of false alarms is shared out among the judge's metrics); *drop*, the
-    same and the fall is beyond its limit; *below-floor*, the newest value is below its floor.
+    *drifting*, the metric has fallen, at once or slowly, more than chance would have it
+    (:mod:`anima.metaeval.sentinel_drift`; the rate of false alarms is shared out among the judge's metrics); *drop*,
+    the same and the fall is beyond its limit; *below-floor*, the newest value is below its floor.
 
-    After a change of model that was followed by a calibration, the baseline starts anew; the row keeps the level before.
+    After a change of model that was followed by a calibration, the baseline starts anew; the row keeps the level
+    before.
 
     A metric's health is unknown when it has too few snapshots, no precision (neither ``n`` nor interval) and fewer than
     eight, when it was not measured since the model changed or for too long, or when a fall beyond the limit could still
@@ -102,11 +87,10 @@ def judge_sentinel_report(
 
     Examples
     --------
-    >>> meta = {"judgeId": "J", "judgeModel": "m@1"}
-    >>> kappas = [0.90, 0.88, 0.91, 0.89, 0.62]
+    >>> meta = {"judgeId": "J", "judgeModel": "m@1", "n": {"calibrationKappa": 300}}
     >>> history = [
-    ...     meta | {"at": f"2026-01-{day:02}T00:00:00Z", "metrics": {"calibrationKappa": k}, "n": {"calibrationKappa": 300}}
-    ...     for day, k in enumerate(kappas, start=1)
+    ...     meta | {"at": f"2026-01-{day:02}T00:00:00Z", "metrics": {"calibrationKappa": kappa}}
+    ...     for day, kappa in enumerate([0.90, 0.88, 0.91, 0.89, 0.62], start=1)
     ... ]
     >>> report = judge_sentinel_report(history)
     >>> report.health, [alarm.kind for alarm in report.alarms]
@@ -122,10 +106,10 @@ def judge_sentinel_report(
     snapshots = _snapshots(history)
     moment, said = _moment(as_of, snapshots)
     judges = sorted({snapshot.judge_id for _, snapshot in snapshots})
-    parts = [
-        _Judge(judge, [pair for pair in snapshots if pair[1].judge_id == judge], moment, limits, known, rule)
-        for judge in judges
-    ]
+    by_judge: dict[str, list[Dated]] = {judge: [] for judge in judges}
+    for pair in snapshots:
+        by_judge[pair[1].judge_id].append(pair)
+    parts = [_Judge(judge, pairs, moment, limits, known, rule) for judge, pairs in by_judge.items()]
     for part in parts:
         part.judge()
     verdicts: dict[str, Health] = {part.name: part.health for part in parts}
@@ -150,14 +134,9 @@ class _Judge:
     """One judge under judgement: fills ``rows``, ``alarms`` and ``unknown``."""
 
     def __init__(
-        self,
-        name: str,
-        snapshots: list[tuple[datetime, SentinelSnapshot]],
-        moment: datetime,
-        limits: SentinelThresholds,
-        known: Mapping[SentinelMetric, tuple[float, float]],
-        rule: Rule,
-    ) -> None:
+        self, name: str, snapshots: list[Dated], moment: datetime, limits: SentinelThresholds,
+        known: Mapping[SentinelMetric, tuple[float, float]], rule: Rule,
+    ) -> None:  # fmt: skip
         self.name, self.moment, self.limits, self.known, self.rule = name, moment, limits, known, rule
         self.snapshots = sorted(snapshots, key=lambda pair: pair[0])  # stable: equal times keep their order
         self.rows: list[SentinelRow] = []
@@ -177,9 +156,8 @@ class _Judge:
             self._alarm("stale", f"the newest snapshot, {used[-1][1].at}, is {age}")
         if self.n_future and self.limits.future == "alarm":
             first = self.snapshots[len(used)][1].at
-            self._alarm(
-                "future", f"{self.n_future} snapshots, from {first}, are dated after the moment judged: not used"
-            )
+            said = f"{self.n_future} snapshots, from {first}, are dated after the moment judged: not used"
+            self._alarm("future", said)
         changes, start = _changes([snapshot for _, snapshot in used])
         if changes and start != changes[-1]:
             before, after = used[changes[-1] - 1][1], used[changes[-1]][1]
@@ -189,10 +167,8 @@ class _Judge:
                 "calibrated since: run the calibration or the sentinel set again",
             )
         for metric in SENTINEL_METRICS:
-            points = [(i, *pair) for i, pair in enumerate(used) if pair[1].metrics.get(metric) is not None]
-            if points:
-                row = self._ours(metric, points, start, used) if ours else self._reference(metric, points)
-                self.rows.append(row)
+            if any(snapshot.metrics.get(metric) is not None for _, snapshot in used):
+                self.rows.append(self._ours(metric, used, start) if ours else self._reference(metric, used))
         if ours and not self.rows:
             self.unknown.append(f'Judge "{self.name}": no metric was ever measured.')
 
@@ -214,21 +190,14 @@ class _Judge:
         health: Health = "alarmed" if problems else "unknown" if doubts else "healthy"
         return replace(row, health=health, alarmed=bool(problems), reason=reason)
 
-    def _ours(
-        self,
-        metric: SentinelMetric,
-        points: list[tuple[int, datetime, SentinelSnapshot]],
-        start: int,
-        used: list[tuple[datetime, SentinelSnapshot]],
-    ) -> SentinelRow:
+    def _ours(self, metric: SentinelMetric, used: list[Dated], start: int) -> SentinelRow:
         limits = self.limits
-        before = _Series.of(metric, [snapshot for i, _, snapshot in points if i < start])
-        series = _Series.of(metric, [snapshot for i, _, snapshot in points if i >= start])
+        before, series = (_series(metric, part) for part in (used[:start], used[start:]))
         since = used[start][1].at if start else None
-        previous, t = before.mean(), len(series.values)
+        t = series.shape[1]
         head: dict[str, Any] = {
             "judge_id": self.name, "metric": metric, "health": "unknown", "n_snapshots": t, "since": since,
-            "previous_baseline": previous,
+            "previous_baseline": _mean(before),
         }  # fmt: skip
         if not t:
             row = SentinelRow(**head, state="insufficient-data", current=math.nan, baseline=math.nan, drift=math.nan)
@@ -238,16 +207,21 @@ class _Judge:
             any(snapshot.metrics.get(name) is not None for _, snapshot in used[start:]) for name in SENTINEL_METRICS
         )
         score = drift_score(
-            metric, series.values, series.sizes, series.lows, series.highs, level=level, level_half_width=half_width,
-            alpha=limits.alpha / watched, horizon=limits.horizon,
-        )  # fmt: skip
-        current = float(series.values[-1])
-        baseline = level if not math.isnan(level) else series.mean(min(limits.baseline_snapshots, max(t - 1, 1)))
+            metric,
+            *series,
+            level=level,
+            level_half_width=half_width,
+            alpha=limits.alpha / watched,
+            horizon=limits.horizon,
+        )
+        current = float(series[0, -1])
+        first = min(limits.baseline_snapshots, max(t - 1, 1))
+        baseline = level if not math.isnan(level) else _mean(series[:, :first])
         thin = t < limits.min_snapshots and math.isnan(level)
         falling, rising = score.tested and score.fall > score.limit, score.tested and score.rise > score.limit
         row = SentinelRow(
-            **head, current=current, baseline=baseline, drift=current - baseline, statistic=_finite(score.fall),
-            limit=score.limit, note=score.note if score.tested else "",
+            **head, current=current, baseline=baseline, drift=current - baseline, limit=score.limit,
+            statistic=score.fall if math.isfinite(score.fall) else math.nan, note=score.note if score.tested else "",
             state="drifting-down" if falling else "drifting-up" if rising else "steady" if score.tested and not thin
             else "insufficient-data",
         )  # fmt: skip
@@ -261,19 +235,16 @@ class _Judge:
             doubts.append(
                 f"{-row.drift:.3f} below the baseline {baseline:.3f} (limit {largest:g}), which could still be chance"
             )
-        if points[-1][1] != used[-1][0] and (age := self._age(points[-1][1])):
-            doubts.append(f"last measured at {points[-1][2].at}, {age}")
+        when, newest = next(pair for pair in reversed(used) if pair[1].metrics.get(metric) is not None)
+        if when != used[-1][0] and (age := self._age(when)):
+            doubts.append(f"last measured at {newest.at}, {age}")
         return self._finish(row, problems, doubts)
 
     def _problems(self, row: SentinelRow, score: DriftScore, *, falling: bool) -> list[tuple[AlarmKind, str]]:
         found: list[tuple[AlarmKind, str]] = []
         if falling:
-            found.append(
-                (
-                    "drifting",
-                    f"has fallen to {row.current:.3f}, {score.fall:.1f} standard errors (limit {score.limit:.1f})",
-                )
-            )
+            errors = f"{score.fall:.1f} standard errors (limit {score.limit:.1f})"
+            found.append(("drifting", f"has fallen to {row.current:.3f}, {errors}"))
         floor, largest = self.limits.floor(row.metric), self.limits.largest_drop(row.metric)
         if floor is not None and row.current < floor:
             found.append(("below-floor", f"{row.current:.3f} is below the floor {floor:g}"))
@@ -281,16 +252,15 @@ class _Judge:
             found.append(("drop", f"{-row.drift:.3f} below the baseline {row.baseline:.3f} (limit {largest:g})"))
         return found
 
-    def _reference(self, metric: SentinelMetric, points: list[tuple[int, datetime, SentinelSnapshot]]) -> SentinelRow:
+    def _reference(self, metric: SentinelMetric, used: list[Dated]) -> SentinelRow:
         limits = self.limits
-        values = [float(snapshot.metrics.get(metric)) for _, _, snapshot in points]
+        values = _series(metric, used)[0].tolist()
         state = series_state(values, window=limits.window, stable_cv=limits.stable_cv, drift_run=limits.drift_run)
         current, baseline = values[-1], values[0]
         problems: list[tuple[AlarmKind, str]] = []
         if state.state == "drifting-down":
-            problems.append(
-                ("drifting", f"{-state.tail_run} falling steps in a row, mean of the window {state.window_mean:.3f}")
-            )
+            steps = f"{-state.tail_run} falling steps in a row, mean of the window {state.window_mean:.3f}"
+            problems.append(("drifting", steps))
         if metric == "irr" and limits.min_irr is not None and current < limits.min_irr:
             problems.append(("below-floor", f"{current:.3f} is below the floor {limits.min_irr:g}"))
         largest = limits.largest_drop(metric)
@@ -302,33 +272,19 @@ class _Judge:
         return self._finish(row, problems, [])
 
 
-@dataclass(frozen=True)
-class _Series:
-    """Values of one metric with what is known of their precision, NaN where it is not."""
-
-    values: Floats
-    sizes: Floats
-    lows: Floats
-    highs: Floats
-
-    @classmethod
-    def of(cls, metric: SentinelMetric, snapshots: list[SentinelSnapshot]) -> _Series:
-        rows = []
-        for snapshot in snapshots:
-            size = snapshot.n.get(metric) if snapshot.n else None
-            low, high = (snapshot.interval.get(metric) if snapshot.interval else None) or (math.nan, math.nan)
-            rows.append((snapshot.metrics.get(metric), math.nan if size is None else size, low, high))
-        return cls(*np.array(rows, dtype=np.float64).reshape(-1, 4).T)
-
-    def mean(self, first: int | None = None) -> float:
-        """Return the mean of the first values, weighted by n where all have one."""
-        values, sizes = self.values[:first], self.sizes[:first]
-        if not len(values):
-            return math.nan
-        return float(np.average(values, weights=None if np.isnan(sizes).any() else sizes))
+def _series(metric: SentinelMetric, pairs: list[Dated]) -> Floats:
+    """Return values, sizes, and ends of the intervals of a metric where it was measured, ``(4, t)``; NaN if unknown."""
+    rows = [snapshot.measured(metric) for _, snapshot in pairs if snapshot.metrics.get(metric) is not None]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4).T
 
 
-def _snapshots(history: History) -> list[tuple[datetime, SentinelSnapshot]]:
+def _mean(series: Floats) -> float:
+    """Return the mean of the values, weighted by n where all have one; NaN without any."""
+    values, sizes = series[:2]
+    return float(np.average(values, weights=None if np.isnan(sizes).any() else sizes)) if len(values) else math.nan
+
+
+def _snapshots(history: History) -> list[Dated]:
     if isinstance(history, SentinelStore):
         history = history.history()
     if isinstance(history, str | bytes | Mapping) or not isinstance(history, Iterable):
@@ -337,9 +293,7 @@ def _snapshots(history: History) -> list[tuple[datetime, SentinelSnapshot]]:
     return [(snapshot.time, snapshot) for snapshot in checked]
 
 
-def _moment(
-    as_of: str | datetime | None, snapshots: list[tuple[datetime, SentinelSnapshot]]
-) -> tuple[datetime, str | None]:
+def _moment(as_of: str | datetime | None, snapshots: list[Dated]) -> tuple[datetime, str | None]:
     if as_of is None:
         if not snapshots:
             return datetime.min, None
@@ -365,20 +319,12 @@ def _baselines(
     return known
 
 
-def _recalibrated(snapshot: SentinelSnapshot) -> bool:
-    """Return whether the judge was compared with people; agreement among raters does not tell of the model."""
-    return any(snapshot.metrics.get(name) is not None for name in SENTINEL_METRICS[1:])
-
-
 def _changes(snapshots: list[SentinelSnapshot]) -> tuple[list[int], int]:
     """Return where the model changed, and the last of these that was followed by a calibration (0 if none was)."""
     changes = [i for i, (a, b) in enumerate(pairwise(snapshots), start=1) if a.judge_model != b.judge_model]
     start = 0
     for change, end in pairwise([*changes, len(snapshots)]):
-        if any(map(_recalibrated, snapshots[change:end])):
+        # Agreement among raters does not tell of the model: only a comparison with people counts.
+        if any(s.metrics.get(name) is not None for s in snapshots[change:end] for name in SENTINEL_METRICS[1:]):
             start = change
     return changes, start
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else math.nan

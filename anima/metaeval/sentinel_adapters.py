@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from anima.checks import require_columns, require_number, show
+from anima.checks import require_number, show
 from anima.errors import DegenerateDataWarning, InputError
 from anima.metaeval.records import is_finite
 from anima.metaeval.snapshot import SentinelMetric, SentinelSnapshot, validate_sentinel_snapshot
-from anima.stats.agreement import wilson_interval
+from anima.metaeval.tables import read_table, refuse_repeats
+from anima.stats.agreement import share_estimate
 from anima.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -27,33 +28,24 @@ def snapshot_from_calibration(report: Any, *, at: str | datetime, judge_id: str,
     ----------
     report
         Result of a judge calibration (ours, or the reference package's as a mapping), or an
-        :class:`~anima.stats.Estimate` of kappa. The continuous weighted kappa is taken where there is one.
+        :class:`~anima.stats.Estimate` of kappa; the continuous weighted kappa where there is one. It must be defined,
+        its interval a 95 % one.
     at, judge_id, judge_model
         When (ISO-8601 with a zone, or an aware datetime), which judge, and the exact model behind it.
-
-    Raises
-    ------
-    InputError
-        If kappa is undefined, or its interval is no 95 % one.
     """
     found = _find(report, ("weighted_kappa_continuous", "kappa"), ("weightedKappa", "weighted_kappa"))
     need = "calibrate against at least 2 joined golden items of at least 2 categories first"
-    return _snapshot("calibrationKappa", "kappa", need, found, at, judge_id, judge_model)
+    return _snapshot("calibrationKappa", found, at, judge_id, judge_model, f"kappa is undefined (n = %s): {need}")
 
 
 def snapshot_from_agreement(report: Any, *, at: str | datetime, judge_id: str, judge_model: str) -> SentinelSnapshot:
     """Return a snapshot of the agreement among raters: the overall intraclass correlation where there is one.
 
-    Parameters
-    ----------
-    report
-        Result of an agreement study (ours or a mapping), or an :class:`~anima.stats.Estimate`.
-    at, judge_id, judge_model
-        As in :func:`snapshot_from_calibration`.
+    As :func:`snapshot_from_calibration`, from the result of an agreement study.
     """
     found = _find(report, ("overall_icc", "icc"), ("icc",))
-    need = "agreement needs at least 2 raters and 2 complete items that differ"
-    return _snapshot("irr", "the intraclass correlation", need, found, at, judge_id, judge_model)
+    need = "the intraclass correlation is undefined (n = %s): at least 2 raters and 2 complete items that differ are needed"
+    return _snapshot("irr", found, at, judge_id, judge_model, need)
 
 
 def snapshot_from_sentinel_set(
@@ -75,33 +67,30 @@ def snapshot_from_sentinel_set(
         without a score are left out with a warning, because a judge that fails on the hard ones must not look better.
     tolerance
         Largest distance that passes, on the scale of the scores.
-    at, judge_id, judge_model
-        As in :func:`snapshot_from_calibration`.
     """
     require_number(tolerance, "tolerance", low=0)
-    people: dict[str, float] = {}
-    for item, value in _scores(golden, "golden", ("human_score", "humanScore")):
-        if item in people:
-            raise InputError(f"golden has item {item!r} twice: keep one human score per item")
-        people[item] = _finite(value, "golden", item)
-    passed: dict[str, list[bool]] = {}
-    for item, value in _scores(scores, "scores", ("score",)):
-        if item in people:
-            distance = abs(_finite(value, "scores", item) - people[item])
-            passed.setdefault(item, []).append(distance <= tolerance + _SLACK)
-    if not passed:
+    people = read_table(golden, ["item_id", "human_score"], "golden").astype({"item_id": object})
+    given = read_table(scores, ["item_id", "score"], "scores").astype({"item_id": object})
+    refuse_repeats(people, ["item_id"], "golden")
+    joined = given.merge(people[["item_id", "human_score"]], on="item_id")
+    for table, column, name in ((people, "human_score", "golden"), (joined, "score", "scores")):
+        for item, value in zip(table["item_id"], table[column], strict=True):
+            if not is_finite(value):
+                raise InputError(f"{name}: the score of item {item!r} must be a finite number, got {show(value)}")
+    if joined.empty:
         raise InputError(
             "scores and golden have no item in common: check the item ids, or whether the judge ran at all"
         )
-    if left := len(people) - len(passed):
+    n = int(joined["item_id"].nunique())
+    if left := len(people) - n:
         warnings.warn(
             f"snapshot of judge {judge_id!r}: {left} of {len(people)} golden items have no score and do not count",
             DegenerateDataWarning, stacklevel=2,
         )  # fmt: skip
-    every = [hit for hits in passed.values() for hit in hits]
-    share, n = sum(every) / len(every), len(passed)
-    low, high = (float(end) for end in wilson_interval(share * n, n))
-    return _build("sentinelPassRate", share, n, (low, high), at, judge_id, judge_model)
+    passed = (joined["score"] - joined["human_score"]).abs() <= tolerance + _SLACK
+    share = share_estimate(float(passed.mean()) * n, n, "share that passes")
+    found = float(passed.mean()), n, (share.low, share.high), ""
+    return _snapshot("sentinelPassRate", found, at, judge_id, judge_model)
 
 
 def _find(report: Any, names: tuple[str, ...], ci_names: tuple[str, ...]) -> tuple[Any, Any, Any, str]:
@@ -118,8 +107,7 @@ def _find(report: Any, names: tuple[str, ...], ci_names: tuple[str, ...]) -> tup
             intervals = _get(report, "ci") or {}
             # The reference package gives intervals of its continuous results only.
             wanted = ci_names if name != "kappa" else ()
-            interval = next((intervals[key] for key in wanted if key in intervals), None)
-            return value, _get(report, "n"), interval, ""
+            return value, _get(report, "n"), next((intervals[key] for key in wanted if key in intervals), None), ""
     raise InputError(f"report must have {' or '.join(names)}, or be an Estimate; got {show(report)}")
 
 
@@ -130,72 +118,23 @@ def _get(report: Any, key: str) -> Any:
 def _of_estimate(value: Estimate) -> tuple[Any, Any, Any, str]:
     if value.has_interval and abs(value.level - 0.95) > 1e-9:
         raise InputError(f"{value.name} has a {value.level:.0%} interval: snapshots carry 95 % ones, pass level=0.95")
-    interval = (value.low, value.high) if value.has_interval else None
-    return value.value, value.n or None, interval, value.reason if not value.defined else ""
+    return value.value, value.n or None, (value.low, value.high), value.reason if not value.defined else ""
 
 
 def _snapshot(
-    metric: SentinelMetric,
-    noun: str,
-    need: str,
-    found: tuple[Any, Any, Any, str],
-    at: str | datetime,
-    judge_id: str,
-    judge_model: str,
-) -> SentinelSnapshot:
+    metric: SentinelMetric, found: tuple[Any, Any, Any, str], at: str | datetime, judge_id: str, judge_model: str,
+    undefined: str = "",
+) -> SentinelSnapshot:  # fmt: skip
     value, n, interval, reason = found
     if not is_finite(value):
-        raise InputError(f"{noun} is undefined (n = {n if n is not None else 'unknown'}): {reason or need}")
-    if not (is_finite(n) and n >= 1):
-        n = None
-    if interval is not None and not all(is_finite(end) for end in interval):
-        interval = None
-    return _build(metric, value, n, interval, at, judge_id, judge_model)
-
-
-def _build(
-    metric: SentinelMetric,
-    value: float,
-    n: Any,
-    interval: Any,
-    at: str | datetime,
-    judge_id: str,
-    judge_model: str,
-) -> SentinelSnapshot:
+        text = undefined % ("unknown" if n is None else n)
+        raise InputError(f"{text.split(': ')[0]}: {reason}" if reason else text)
     wire: dict[str, Any] = {
         "at": at.isoformat() if isinstance(at, datetime) else at, "judgeId": judge_id, "judgeModel": judge_model,
         "metrics": {metric: float(value)},
     }  # fmt: skip
-    if n is not None:
+    if is_finite(n) and n >= 1:
         wire["n"] = {metric: int(n)}
-    if interval is not None:
-        wire["interval"] = {metric: [float(interval[0]), float(interval[1])]}
+    if interval is not None and all(map(is_finite, interval)):
+        wire["interval"] = {metric: [float(end) for end in interval]}
     return validate_sentinel_snapshot(wire)
-
-
-def _scores(values: Any, name: str, keys: tuple[str, ...]) -> list[tuple[str, Any]]:
-    if isinstance(values, Mapping):
-        return list(values.items())
-    if hasattr(values, "columns"):
-        key = next((key for key in keys if key in values.columns), keys[0])
-        item = "itemId" if "itemId" in values.columns else "item_id"
-        require_columns(values, (item, key), name)
-        return list(zip(values[item].tolist(), values[key].tolist(), strict=True))
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(
-            f"{name} must map items to scores or list records with item_id and {keys[0]}, got {show(values)}"
-        )
-    out = []
-    for i, record in enumerate(values):
-        item = _get(record, "item_id") or _get(record, "itemId")
-        value = next((found for found in (_get(record, key) for key in keys) if found is not None), None)
-        if not item:
-            raise InputError(f"{name}[{i}] has no item_id: {show(record)}")
-        out.append((item, value))
-    return out
-
-
-def _finite(value: Any, name: str, item: str) -> float:
-    if not is_finite(value):
-        raise InputError(f"{name}: the score of item {item!r} must be a finite number, got {show(value)}")
-    return float(value)

@@ -1,29 +1,28 @@
 """How precise each snapshot of a judge is, and whether its metric has fallen more than that explains.
 
 What is watched is the *error* of the metric, 1 − value (of kappa, of an intraclass correlation, of a pass rate). Near a
-value of 1 errors are few and behave like counts, skewed to the bad side, so that plain z-scores of kappa take the normal
-scatter of a bad day for drift. The power 2/3 takes the skew out of a count (Anscombe 1953, Journal of the Royal
-Statistical Society B 15, 229–230; Wilson and Hilferty 1931), so each snapshot is read as ``k·(1 − value)`` errors, ``k``
-being the count scale that its interval, or its ``n``, implies. ``k`` is pooled over the snapshots, because the interval of
-a single lucky one is too short; the change-point test of :mod:`anima.stats.changepoint` then runs on the powers.
-Calibration and power: ``tests/metaeval/sentinel_table.py``.
+value of 1 errors are few and behave like counts, skewed to the bad side, so that plain z-scores of kappa take the
+normal scatter of a bad day for drift. The power 2/3 takes the skew out of a count (Anscombe 1953, Journal of the Royal
+Statistical Society B 15, 229–230; Wilson and Hilferty 1931), so each snapshot is read as ``k·(1 − value)`` errors,
+``k`` being the count scale that its interval, or its ``n``, implies. ``k`` is pooled over the snapshots, because the
+interval of a single lucky one is too short; the change-point test of :mod:`anima.stats.changepoint` then runs on the
+powers. Calibration and power: ``tests/metaeval/sentinel_table.py``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anima.stats.changepoint import change_limit, change_statistic, successive_spread
 
 if TYPE_CHECKING:
     from anima.metaeval.snapshot import SentinelMetric
+    from anima.stats.weighted import Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 
 _Z: Final = 1.959963984540054  # the intervals of snapshots are 95 % ones
 _PAIR: Final = 2 * 0.8 * 0.2  # two rates of 80:20, supposed where only n is known
@@ -56,16 +55,16 @@ def count_scale(metric: SentinelMetric, values: Floats, sizes: Floats, lows: Flo
     Parameters
     ----------
     metric, values, sizes, lows, highs
-        Histories ``(..., t)``; sizes and interval ends are NaN where not recorded. All of them are used, so give the
-        snapshots known at the time.
+        Histories ``(..., t)``; sizes and interval ends are NaN where not recorded. Give the snapshots known at the
+        time.
 
     Returns
     -------
     array ``(..., t)``
         For pass rates from ``n`` (binomial); otherwise from the intervals, pooled per item, by solving the half-width
-        ``h`` of a score interval of a count, ``(k h)² = z² (k e + z²/4)``, for ``k``; with ``n`` alone, from the variance
-        of kappa of two raters who use two classes 80:20 (wider than balanced: the careful choice). A snapshot with
-        neither gets the median of the others; NaN throughout when none has any.
+        ``h`` of a score interval of a count, ``(k h)² = z² (k e + z²/4)``, for ``k``; with ``n`` alone, from the
+        variance of kappa of two raters who use two classes 80:20 (wider than balanced: the careful choice). A snapshot
+        with neither gets the median of the others; NaN throughout when none has any.
     """
     error = np.clip(1 - values, 0.0, 2.0)
     half = (highs - lows) / 2
@@ -100,16 +99,10 @@ def count_scale(metric: SentinelMetric, values: Floats, sizes: Floats, lows: Flo
 def straightened(
     values: Floats, scale: Floats, *, level: float = math.nan, reference: int = 10
 ) -> tuple[Floats, Floats, float, Floats]:
-    """Return the powers of histories ``(..., t)``, their inverse variances, the power of a known level, and the grain.
+    """Return the powers of histories ``(..., t)``, their inverse variances, the power of a known ``level``, and the
+    grain.
 
-    Parameters
-    ----------
-    values, scale
-        Metric and count scale, see :func:`count_scale`.
-    level
-        Known baseline, or NaN.
-    reference
-        The first so many snapshots say how large the variance is, so that a decline does not widen its own yardstick.
+    The first ``reference`` snapshots say how large the variance is, so that a decline does not widen its own yardstick.
     """
     error = np.clip(1 - values, 0.0, 2.0)
     start = np.full((*error.shape[:-1], 1), 1 - level)
@@ -136,22 +129,9 @@ def drift_test(
     """Return fall, rise, limit and overdispersion of histories ``(..., t)`` at their newest snapshot.
 
     Where the snapshots scatter clearly more from one to the next than their precision explains (1 % test), and where no
-    precision is known, the scatter itself is the yardstick and the limit comes from Student's t.
-
-    Parameters
-    ----------
-    values, scale, level
-        As in :func:`straightened`; NaN in ``scale`` where precision is not known.
-    level_scale
-        Count scale of the level: ``inf`` for an exact one, 0 for none.
-    alpha, horizon
-        See :func:`anima.stats.changepoint.change_limit`.
-
-    Returns
-    -------
-    four arrays ``(...)``
-        Fall and rise in standard errors; the limit of both, NaN without precision and fewer than eight snapshots; and
-        the variance over the one expected, NaN without precision.
+    precision is known (``scale`` NaN), the scatter itself is the yardstick and the limit comes from Student's t. The
+    limit is NaN without precision and fewer than eight snapshots, the overdispersion without precision. ``level_scale``
+    is the count scale of a known ``level``: ``inf`` for an exact one, 0 for none.
     """
     from scipy.stats import chi2
 
@@ -198,16 +178,10 @@ def drift_score(
     alpha: float = 0.05,
     horizon: int = 30,
 ) -> DriftScore:
-    """Return the test of drift of one history ``(t,)`` at its newest snapshot.
+    """Return the test of drift of one history ``(t,)`` at its newest snapshot; see :func:`count_scale` and
+    :func:`drift_test`.
 
-    Parameters
-    ----------
-    metric, values, sizes, lows, highs
-        As in :func:`count_scale`.
-    level, level_half_width
-        Known baseline and half the width of its 95 % interval; NaN for an unknown one, or one known exactly.
-    alpha, horizon
-        As in :func:`drift_test`.
+    ``level_half_width``: half the width of the 95 % interval of a known baseline, NaN for one known exactly.
     """
     scale = count_scale(metric, values, sizes, lows, highs)
     level_scale = 0.0 if math.isnan(level) else math.inf

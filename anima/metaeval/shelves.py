@@ -59,6 +59,8 @@ class Table(Generic[R]):
         position = self._first.get(key)
         if position is None:
             raise error(f"{place}{self.noun} {key} not found: append it before it is updated")
+        if patch.get(self.wire_key, key) != key:
+            raise error(f"{place}{self.noun} {key}: {self.wire_key} cannot be changed: append a new {self.noun}")
         fields = self._records[position].to_dict() | patch
         return position, build(self.model, fields, f"{place}{self.noun} {key}", error=error)
 
@@ -95,15 +97,18 @@ class Disk(Generic[R]):
 
     def add(self, records: list[R]) -> None:
         """Write records; a run must be new."""
-        with self._lock:
-            if self._table.key == "run_id":
-                self.records()
-                self._table.require_new(records)
-            self._file.extend(record.to_dict() for record in records)
+        rows = [record.to_dict() for record in records]
+        if self._table.key != "run_id" or not rows:
+            self._file.extend(rows)
+            return
+        with self._lock, self._file.held():  # between the check and the writing no other process may add the same run
+            self.records()
+            self._table.require_new(records)
+            self._file.extend(rows)
 
     def patch(self, key: str, patch: dict[str, Any]) -> None:
         """Write a patch, unless nothing can come of it."""
-        with self._lock:
+        with self._lock, self._file.held():
             self.records()
             self._table.patched(key, patch, "", InputError)  # a bad patch would make the file unreadable
             self._file.append({self._table.wire_key: key, **patch, "_update": True})

@@ -90,6 +90,11 @@ class SentinelSnapshot(Record):
         """The instant in UTC."""
         return require_instant(self.at, "at")
 
+    def measured(self, metric: SentinelMetric) -> tuple[float | None, int | None, float | None, float | None]:
+        """Return value, n, and both ends of the interval of a metric; None where absent."""
+        low, high = (self.interval.get(metric) if self.interval else None) or (None, None)
+        return self.metrics.get(metric), self.n.get(metric) if self.n else None, low, high
+
 
 def validate_sentinel_snapshot(snapshot: Any, source: str = "snapshot") -> SentinelSnapshot:
     """Return a snapshot, or raise :class:`~anima.errors.DataError` naming ``source``, field and value.

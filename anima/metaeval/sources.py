@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic.alias_generators import to_camel
 
 from anima.checks import require_columns, require_floats
@@ -18,11 +17,12 @@ from anima.metaeval.stores import OutcomeStore, TraceStore
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from anima.metaeval.records import Run
     from anima.metaeval.run_record import RunRecord
+    from anima.stats.weighted import Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 Extractor: TypeAlias = "Callable[[Run], float | None]"
 Runs: TypeAlias = "TraceStore | pd.DataFrame | Iterable[RunRecord]"
 Outcomes: TypeAlias = "OutcomeStore | pd.DataFrame | Iterable[DeploymentOutcome]"
@@ -160,18 +160,16 @@ def _record_table(records: list[RunRecord]) -> RunTable:
 
     def column(name: str) -> Floats:
         if records and not knows(name):
-            raise InputError(
-                f"eval_metrics: no run has {name!r}; known are {', '.join(map(repr, [*rubrics, *fields]))}: check the name"
-            )
+            known = ", ".join(map(repr, [*rubrics, *fields]))
+            raise InputError(f"eval_metrics: no run has {name!r}; known are {known}: check the name")
         extract = fields.get(to_camel(name)) if name not in rubrics else None
         values = [extract(record) if extract else record.outcome.raw.get(name) for record in records]
         return _floats(values, name)
 
-    def labels(name: str) -> list[Any] | None:
-        return [getattr(record, name, None) for record in records]
-
     gated = np.array([is_gated(record.outcome) for record in records], dtype=bool)
-    return RunTable(ids, None, gated, column, labels, knows, rubrics)
+    return RunTable(
+        ids, None, gated, column, lambda name: [getattr(record, name, None) for record in records], knows, rubrics
+    )
 
 
 def _ids(frame: pd.DataFrame, argument: str) -> list[str]:

@@ -11,15 +11,16 @@ import numpy as np
 from anima.checks import require_choice, require_floats, require_int, require_number
 from anima.errors import InputError
 from anima.metaeval.join import Accounting
-from anima.metaeval.tables import Table, read_table, share_estimate
-from anima.stats.estimate import Estimate, Presentable, frame_html, plot_estimates
+from anima.metaeval.tables import Table, read_table
+from anima.stats.agreement import share_estimate
+from anima.stats.estimate import Estimate, Presentable
 from anima.stats.intraclass import icc
 from anima.stats.raters import krippendorff_alpha
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from anima.stats.bootstrap import RngLike
+    from anima.stats.resampling import RngLike
 
 FallbackState = Literal["healthy", "alarm", "unknown"]
 
@@ -30,16 +31,12 @@ class IntraJudgeReliability(Presentable):
 
     Parameters
     ----------
-    reliability
-        ICC(1,1) of numeric scores, Krippendorff's alpha of labels: 1 minus the share of noise.
-    unstable
-        Share of items whose repeats are not all the same.
+    reliability, unstable
+        ICC(1,1) of numeric scores, Krippendorff's alpha of labels; share of items whose repeats are not all the same.
     noise
         Standard deviation within an item, on the scale of the scores; NaN for labels.
     items
         One row per item, least stable first: item, n, and mean, sd, low, high or label and share.
-    accounting
-        What became of each item.
     """
 
     reliability: Estimate
@@ -57,23 +54,6 @@ class IntraJudgeReliability(Presentable):
         """Return the items."""
         return self.items.copy()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        from anima.stats.estimate import json_ready
-
-        return {
-            "reliability": self.reliability.to_dict(), "unstable": self.unstable.to_dict(),
-            "noise": json_ready(self.noise), "items": json_ready(self.items.to_dict("records")),
-            "accounting": self.accounting.to_dict(),
-        }  # fmt: skip
-
-    def _repr_html_(self) -> str:
-        return frame_html([self.reliability, self.unstable])
-
-    def plot(self, **options: Any) -> Any:
-        """Draw both estimates (an Altair chart)."""
-        return plot_estimates([self.reliability, self.unstable], **options)
-
 
 @dataclass(frozen=True)
 class FallbackSignal(Presentable):
@@ -81,16 +61,12 @@ class FallbackSignal(Presentable):
 
     Parameters
     ----------
-    state
+    state, reason
         ``"unknown"`` when nothing was recorded that could show it: that is not healthy.
     streaks
         One row per streak: start, end (positions, inclusive), n, kind, value.
     share
         Share of the judgements with a fallback flag; undefined without flags.
-    n
-        Judgements looked at.
-    reason
-        Why the state is what it is.
     """
 
     state: FallbackState
@@ -107,38 +83,22 @@ class FallbackSignal(Presentable):
         """Return the streaks."""
         return self.streaks.copy()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        from anima.stats.estimate import json_ready
-
-        streaks = json_ready(self.streaks.to_dict("records"))
-        return {
-            "state": self.state,
-            "n": self.n,
-            "reason": self.reason,
-            "share": self.share.to_dict(),
-            "streaks": streaks,
-        }
-
 
 def intra_judge_reliability(
     scores: Table, *, scale: Literal["auto", "interval", "nominal"] = "auto", level: float = 0.95, rng: RngLike = None
 ) -> IntraJudgeReliability:
     """Return how well a judge agrees with itself on repeated judgements of the same items.
 
+    High agreement with itself is necessary, not sufficient: a constant judge is perfectly stable, and then
+    ``reliability`` is undefined.
+
     Parameters
     ----------
     scores
-        ``item_id`` and ``score``, one row per judgement; the order of repeats does not matter. Missing scores are left
-        out; items with fewer than two scores are counted and left out.
+        ``item_id`` and ``score``, one row per judgement, in any order; items with fewer than two scores are counted and
+        left out.
     scale
         ``"auto"``: nominal for text and booleans.
-
-    Returns
-    -------
-    IntraJudgeReliability
-        High agreement with itself is necessary, not sufficient: a constant judge is perfectly stable, and then
-        ``reliability`` is undefined.
     """
     import pandas as pd
 
@@ -161,13 +121,13 @@ def intra_judge_reliability(
     })  # fmt: skip
     groups = kept.groupby("item_id", sort=False)["score"]
     noise = math.nan
+
+    def nothing(name: str) -> Estimate:
+        return Estimate.undefined(name, "no item was judged twice", level=level)
+
     if scale == "interval":
         name = "ICC(1,1) of repeats"
-        reliability = (
-            icc(long, kind="1,1", level=level, name=name)
-            if n
-            else Estimate.undefined(name, "no item was judged twice", level=level)
-        )
+        reliability = icc(long, kind="1,1", level=level, name=name) if n else nothing(name)
         items = groups.agg(["size", "mean", "std", "min", "max"]).reset_index()
         items.columns = ["item", "n", "mean", "sd", "low", "high"]
         if n:
@@ -176,23 +136,13 @@ def intra_judge_reliability(
         moved = int((items["high"] > items["low"]).sum())
     else:
         name = "Krippendorff's alpha of repeats"
-        reliability = (
-            krippendorff_alpha(long, level=level, rng=rng, name=name)
-            if n
-            else Estimate.undefined(name, "no item was judged twice", level=level)
-        )
-        rows = [
-            (item, len(part), part.mode().iloc[0], float((part == part.mode().iloc[0]).mean())) for item, part in groups
-        ]
+        reliability = krippendorff_alpha(long, level=level, rng=rng, name=name) if n else nothing(name)
+        modes = ((item, part, part.mode().iloc[0]) for item, part in groups)
+        rows = [(item, len(part), mode, float((part == mode).mean())) for item, part, mode in modes]
         items = pd.DataFrame(rows, columns=["item", "n", "label", "share"]).sort_values("share", kind="stable")
         moved = int((items["share"] < 1).sum())
-    return IntraJudgeReliability(
-        reliability,
-        share_estimate(moved, n, "items with differing repeats", level),
-        noise,
-        items.reset_index(drop=True),
-        accounting,
-    )
+    unstable = share_estimate(moved, n, "items with differing repeats", level)
+    return IntraJudgeReliability(reliability, unstable, noise, items.reset_index(drop=True), accounting)
 
 
 def fallback_signal(
@@ -210,13 +160,12 @@ def fallback_signal(
     ----------
     judgements
         In order of time: ``confidence`` and, or, ``fallback`` (boolean), or the frame of run records
-        (:func:`~anima.metaeval.run_records_frame`). Either may be missing; without both the state is unknown.
+        (:func:`~anima.metaeval.run_records_frame`). Without both the state is unknown.
     min_streak
         So many fallback flags in a row, or confidences equal to ``fallback_confidence``, raise the alarm.
     min_constant
-        So many equal confidences in a row raise it, if the rest of the series shows that this is no habit of the judge:
-        such a streak must have a chance below 1 − level among judgements drawn independently from the others. A judge
-        whose confidence never varies at all raises it too: it measures nothing.
+        So many equal confidences in a row raise it, if such a streak has a chance below 1 − level among judgements
+        drawn independently from the others. A confidence that never varies at all raises it too: it measures nothing.
     fallback_confidence
         Value that the fall-back is known to write.
     """
@@ -235,8 +184,7 @@ def fallback_signal(
     )
     if len(odd := flag[~np.isnan(flag) & ~np.isin(flag, (0, 1))]):
         raise InputError(f"judgements: fallback must be true or false, got {odd[0]:g}")
-    rows: list[tuple[int, int, int, str, float]] = []
-    rows += [(*run, "fallback flag", math.nan) for run in _streaks(flag == 1) if run[2] >= min_streak]
+    rows = [(*run, "fallback flag", math.nan) for run in _streaks(flag == 1) if run[2] >= min_streak]
     if fallback_confidence is not None:
         at = np.abs(confidence - fallback_confidence) <= tolerance
         rows += [(*run, "fallback confidence", fallback_confidence) for run in _streaks(at) if run[2] >= min_streak]
@@ -255,14 +203,15 @@ def fallback_signal(
     flagged, told = int((flag == 1).sum()), int((~np.isnan(flag)).sum())
     share_flagged = share_estimate(flagged, told, "share with a fallback flag", level)
     known = told or int((~np.isnan(confidence)).sum())
+    state: FallbackState = "healthy"
+    reason = "no streak"
     if len(streaks):
         longest = streaks.iloc[int(streaks["n"].argmax())]
+        state = "alarm"
         reason = f"{len(streaks)} streaks, the longest {longest['n']} of {longest['kind']} from {longest['start']}"
-        return FallbackSignal("alarm", streaks, share_flagged, n, reason)
-    if known < max(min_streak, 1):
-        reason = f"{known} judgements with a flag or a confidence: nothing could have shown"
-        return FallbackSignal("unknown", streaks, share_flagged, n, reason)
-    return FallbackSignal("healthy", streaks, share_flagged, n, "no streak")
+    elif known < min_streak:
+        state, reason = "unknown", f"{known} judgements with a flag or a confidence: nothing could have shown"
+    return FallbackSignal(state, streaks, share_flagged, n, reason)
 
 
 def _streaks(hits: Any) -> list[tuple[int, int, int]]:

@@ -7,7 +7,7 @@ are immutable, so that stores hand them out without copying.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -25,7 +25,7 @@ from anima.metaeval.records import (
     build,
     records_frame,
 )
-from anima.metaeval.shelves import Disk, R, Table
+from anima.metaeval.shelves import Disk, Table
 from anima.metaeval.snapshot import SENTINEL_METRICS, SentinelSnapshot, validate_sentinel_snapshot
 
 if TYPE_CHECKING:
@@ -69,16 +69,16 @@ class _Store:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._where})"
 
-    def _in_folder(
-        self, folder: str | os.PathLike[str], max_bytes: int, durability: Durability, on_corrupt: OnCorrupt
-    ) -> Callable[[str, type[R], str], Disk[R]]:
+    def _open(
+        self, folder: str | os.PathLike[str], kinds: Mapping[Any, tuple[type[Record], str]], on_corrupt: OnCorrupt,
+        **options: Any,
+    ) -> None:  # fmt: skip
         self._where = repr(str(folder))
-
-        def shelf(name: str, model: type[R], key: str = "") -> Disk[R]:
-            path = Path(folder).expanduser() / f"{name}.ndjson"
-            return Disk(model, JsonlFile(path, max_bytes=max_bytes, durability=durability), on_corrupt, key)
-
-        return shelf
+        path = Path(folder).expanduser()
+        self._shelves = {
+            kind: Disk(model, JsonlFile(path / f"{kind}.ndjson", **options), on_corrupt, key)
+            for kind, (model, key) in kinds.items()
+        }
 
 
 class TraceStore(_Store):
@@ -161,10 +161,9 @@ class TraceStore(_Store):
             "run_id": run_id, "parent_span_id": parent_span_id, "kind": kind, "name": name, "tool_name": tool_name,
             "judge_id": judge_id,
         }  # fmt: skip
+        kinds = {only for only, given in (("tool", tool_name), ("judge", judge_id)) if given}
         found = _select(self._shelves["spans"].records(), wanted, "started_at", since, until)
-        for only, given in (("tool", tool_name), ("judge", judge_id)):
-            found = [span for span in found if not given or span.kind == only]
-        return found
+        return [span for span in found if kinds <= {span.kind}] if kinds else found
 
     def events(
         self,
@@ -181,11 +180,11 @@ class TraceStore(_Store):
 
     def artifacts(self, run_id: str) -> list[Artifact]:
         """Return the artifacts of a run."""
-        return [artifact for artifact in self._shelves["artifacts"].records() if artifact.run_id == run_id]
+        return _select(self._shelves["artifacts"].records(), {"run_id": run_id})
 
     def budget(self, run_id: str) -> list[BudgetEntry]:
         """Return the ledger of a run."""
-        return [entry for entry in self._shelves["budget"].records() if entry.run_id == run_id]
+        return _select(self._shelves["budget"].records(), {"run_id": run_id})
 
     def to_frame(self, kind: Kind = "runs") -> pd.DataFrame:
         """Return all records of one kind; see :func:`~anima.metaeval.records.records_frame`."""
@@ -230,8 +229,7 @@ class JsonlTraceStore(TraceStore):
         durability: Durability = "record",
         on_corrupt: OnCorrupt = "error",
     ) -> None:
-        shelf = self._in_folder(folder, max_bytes, durability, on_corrupt)
-        self._shelves = {kind: shelf(kind, model, key) for kind, (model, key) in _KINDS.items()}
+        self._open(folder, _KINDS, on_corrupt, max_bytes=max_bytes, durability=durability)
 
 
 class OutcomeStore(_Store):
@@ -299,8 +297,8 @@ class JsonlOutcomeStore(OutcomeStore):
         durability: Durability = "record",
         on_corrupt: OnCorrupt = "error",
     ) -> None:
-        shelf = self._in_folder(folder, max_bytes, durability, on_corrupt)
-        self._shelves = {"outcomes": shelf("outcomes", DeploymentOutcome, "")}
+        kinds = {"outcomes": (DeploymentOutcome, "")}
+        self._open(folder, kinds, on_corrupt, max_bytes=max_bytes, durability=durability)
 
 
 class SentinelStore(_Store):
@@ -316,11 +314,8 @@ class SentinelStore(_Store):
 
     def history(self, judge_id: str | None = None) -> list[SentinelSnapshot]:
         """Return all snapshots, or those of one judge, in the order they were added."""
-        return [
-            snapshot
-            for snapshot in self._shelves["snapshots"].records()
-            if judge_id is None or snapshot.judge_id == judge_id
-        ]
+        found = self._shelves["snapshots"].records()
+        return [item for item in found if judge_id is None or item.judge_id == judge_id]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per snapshot and metric: ``at`` (UTC), judge, model, metric, value, n, low, high.
@@ -334,13 +329,9 @@ class SentinelStore(_Store):
             head = {"at": item.time, "judge_id": item.judge_id, "judge_model": item.judge_model}
             measured = [name for name in SENTINEL_METRICS if item.metrics.get(name) is not None]
             for name in measured:
-                low, high = (item.interval and item.interval.get(name)) or (None, None)
-                size = item.n and item.n.get(name)
-                rows.append(
-                    head | {"metric": name, "value": item.metrics.get(name), "n": size, "low": low, "high": high}
-                )
-            if not measured:
-                rows.append(head)
+                value, size, low, high = item.measured(name)
+                rows.append(head | {"metric": name, "value": value, "n": size, "low": low, "high": high})
+            rows += [] if measured else [head]
         columns = ["at", "judge_id", "judge_model", "metric", "value", "n", "low", "high"]
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[4:], "float64"))
 
@@ -375,13 +366,9 @@ def _wire(model: type[Record], patch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _select(
-    records: list[Any],
-    wanted: Mapping[str, Any],
-    time: str,
-    since: float | None,
-    until: float | None,
-    **mappings: Mapping[str, str] | None,
-) -> list[Any]:
+    records: list[Any], wanted: Mapping[str, Any], time: str = "", since: float | None = None,
+    until: float | None = None, **mappings: Mapping[str, str] | None,
+) -> list[Any]:  # fmt: skip
     """Return the records whose fields, times and entries of mappings match; empty wishes do not count."""
     fields = [(name, value) for name, value in wanted.items() if value]
     entries = [(name, key, value) for name, mapping in mappings.items() for key, value in (mapping or {}).items()]

@@ -1,8 +1,8 @@
 """Does the score predict what happens later: correlation of scores with outcomes, and the validity of rubrics.
 
-Both studies join runs with their outcomes (:mod:`anima.metaeval.join`), estimate each pair with an interval, correct for
-the number of pairs, and only then speak a verdict: from the interval, never from the point. For agreement in level, not
-only in order, see :func:`anima.metaeval.calibration_curve`.
+Both studies join runs with their outcomes (:mod:`anima.metaeval.join`), estimate each pair with an interval, correct
+for the number of pairs, and only then speak a verdict: from the interval, never from the point. For agreement in level,
+not only in order, see :func:`anima.metaeval.calibration_curve`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from anima.checks import require_int
-from anima.metaeval.join import Accounting, HealthStamp, Stamped, join
+from anima.metaeval.join import Accounting, Stamped, join
 from anima.metaeval.pairs import PairResult, correlate, strength, validity
 from anima.metaeval.sources import run_table
 from anima.stats.correlation import MIN_PAIRS
-from anima.stats.estimate import plot_estimates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,25 +28,16 @@ if TYPE_CHECKING:
     from anima.metaeval.join import Reduction
     from anima.metaeval.pairs import Control, Interval, Method, Polarity
     from anima.metaeval.sources import Extractor, Outcomes, Runs
-    from anima.stats.bootstrap import QuantileRule, RngLike
+    from anima.stats.estimate import Estimate, Presentable
+    from anima.stats.resampling import QuantileRule, RngLike
 
 
 @dataclass(frozen=True)
 class CorrelationStudy(Stamped):
-    """All pairs of a study; made by :func:`correlation_study`.
+    """All pairs of a study, eval metric by eval metric; made by :func:`correlation_study`.
 
-    Parameters
-    ----------
-    pairs
-        Every pair asked for, eval metric by eval metric; undefined ones keep their place and say why.
-    runs, outcomes
-        What became of each run (used: in at least one pair) and of each outcome.
-    method, control, level
-        As asked for.
-    notes
-        What a reader must know about the join.
-    health
-        Health of the judges, if attached.
+    Undefined pairs keep their place and say why. ``runs`` and ``outcomes`` say what became of each run (used: in at
+    least one pair) and of each outcome, ``notes`` what a reader must know about the join.
     """
 
     pairs: tuple[PairResult, ...]
@@ -57,7 +47,8 @@ class CorrelationStudy(Stamped):
     control: Control
     level: float
     notes: tuple[str, ...] = ()
-    health: HealthStamp | None = None
+    health: Presentable | None = None
+    also: ClassVar[tuple[str, ...]] = ("family_size",)
 
     @property
     def family_size(self) -> int:
@@ -90,24 +81,13 @@ class CorrelationStudy(Stamped):
 
         return pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True) if self.pairs else pd.DataFrame()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return {
-            "pairs": [pair.to_dict() for pair in self.pairs], "runs": self.runs.to_dict(),
-            "outcomes": self.outcomes.to_dict(), "method": self.method, "control": self.control, "level": self.level,
-            "family_size": self.family_size, "notes": list(self.notes), **self.stamp_dict(),
-        }  # fmt: skip
-
     def _repr_html_(self) -> str:
         shown = ["eval_metric", "outcome_metric", "n", "value", "low", "high", "p_adjusted", "direction", "verdict"]
         table = self.to_frame()[[*shown, "reason"]].round(3).to_html(index=False) if self.pairs else ""
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return f"{super()._repr_html_()}{table}{notes}"
+        return "".join([*(f"<p>{html.escape(text)}</p>" for text in (self.summary(), *self.notes)), table])
 
-    def plot(self, **options: Any) -> Any:
-        """Draw all pairs with their intervals (an Altair chart)."""
-        named = [pair.estimate.renamed(f"{pair.eval_metric} → {pair.outcome_metric}") for pair in self.pairs]
-        return plot_estimates(named, **options)
+    def _rows(self) -> list[Estimate]:
+        return [pair.estimate.renamed(f"{pair.eval_metric} → {pair.outcome_metric}") for pair in self.pairs]
 
 
 @dataclass(frozen=True)
@@ -116,6 +96,7 @@ class RubricValidity(CorrelationStudy):
 
     rubrics: tuple[str, ...] = ()
     min_samples: int = 8
+    also = ("family_size", "insufficient", "no_data")
 
     @property
     def ranked(self) -> tuple[PairResult, ...]:
@@ -148,11 +129,8 @@ class RubricValidity(CorrelationStudy):
         return most
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return super().to_dict() | {
-            "min_samples": self.min_samples, "ranked": [pair.eval_metric for pair in self.ranked],
-            "insufficient": self.insufficient, "no_data": list(self.no_data),
-        }  # fmt: skip
+        """Return plain JSON-ready values; ``ranked`` by name."""
+        return super().to_dict() | {"ranked": [pair.eval_metric for pair in self.ranked]}
 
 
 def correlation_study(
@@ -175,15 +153,16 @@ def correlation_study(
     resamples: Literal["shared", "per pair"] = "shared",
     quantiles: QuantileRule = "linear",
     rng: RngLike = None,
-    health: HealthStamp | None = None,
+    health: Presentable | None = None,
 ) -> CorrelationStudy:
     """Return the correlation of each eval metric of runs with each of their later outcomes.
 
     Parameters
     ----------
     runs
-        A :class:`TraceStore`, :class:`RunRecord` objects, or a DataFrame with ``run_id``, the eval metrics, and if known
-        ``started_at`` (ms since 1970, or datetimes), ``scenario_id`` and ``gated``. A run id that stands twice is refused.
+        A :class:`TraceStore`, :class:`RunRecord` objects, or a DataFrame with ``run_id``, the eval metrics, and if
+        known ``started_at`` (ms since 1970, or datetimes), ``scenario_id`` and ``gated``. A run id that stands twice is
+        refused.
     outcomes
         A :class:`OutcomeStore`, :class:`DeploymentOutcome` objects, or a DataFrame with ``run_id``, ``captured_at`` and
         the outcome metrics; several per run are welcome.
@@ -207,7 +186,7 @@ def correlation_study(
         Field or column whose equal values make runs dependent. ``"auto"``: ``scenario_id``, if scenarios repeat and
         there are at least two; None: independent runs.
     polarity
-        Per outcome whether ``"higher"`` (the default) or ``"lower"`` values are wished for; decides ``direction`` only.
+        Per outcome whether ``"higher"`` (the default) or ``"lower"`` values are wished for.
     interval
         ``"auto"``: analytic, with clusters percentile bootstrap by cluster; see :func:`anima.stats.correlation`.
     control
@@ -215,8 +194,6 @@ def correlation_study(
         all intervals so that they hold together; ``"max_t"`` permutes runs and needs independent ones.
     resamples
         ``"shared"``: pairs that use the same runs share their resamples; ``"per pair"`` draws anew for each.
-    rng
-        Seed, numpy Generator or index stream.
     health
         Stamp of :func:`anima.metaeval.eval_health_stamp`, shown with the result.
 
@@ -230,8 +207,8 @@ def correlation_study(
 
     Notes
     -----
-    The reference package's numbers are reproduced in ``tests/metaeval/test_studies.py``; where ours differ on purpose,
-    the case and the reason stand in ``tests/metaeval/differences_studies.toml``.
+    The reference package's numbers are reproduced in ``tests/metaeval/test_studies_oracle.py``; where ours differ on
+    purpose, the case and the reason stand in ``tests/metaeval/differences_studies.toml``.
 
     Examples
     --------
@@ -272,7 +249,7 @@ def rubric_predictive_validity(
     resamples: Literal["shared", "per pair"] = "shared",
     quantiles: QuantileRule = "linear",
     rng: RngLike = None,
-    health: HealthStamp | None = None,
+    health: Presentable | None = None,
 ) -> RubricValidity:
     """Return which rubrics of the runs predict outcomes, and which are decoration.
 
@@ -285,7 +262,7 @@ def rubric_predictive_validity(
         data is listed, not refused.
     min_samples
         Pairs with fewer runs are undefined. Eight is the reference package's; telling rho = 0.4 from 0 takes 47
-        (:func:`anima.stats.n_for_correlation`).
+        (:func:`anima.stats.n_for_correlation`). The other parameters are those of :func:`correlation_study`.
 
     Returns
     -------
@@ -294,10 +271,6 @@ def rubric_predictive_validity(
         the whole interval lies above 0.7 or 0.4, ``"misleading"`` if it lies below 0 (all three only if the adjusted
         p-value is at most 1 − level), ``"decorative"`` if it stays below 0.4; else, and always below 10 runs or
         clusters, ``"uncertain"``.
-
-    See Also
-    --------
-    correlation_study : the other parameters.
     """
     require_int(min_samples, "min_samples", low=MIN_PAIRS)
     table = run_table(runs)

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic.alias_generators import to_snake
 
 from anima.checks import require_columns, show
 from anima.errors import InputError
-from anima.stats.agreement import wilson_interval
-from anima.stats.bootstrap import cluster_codes
 from anima.stats.estimate import Estimate
+from anima.stats.resampling import cluster_codes
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.weighted import Floats
+
 Table: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
 
 
@@ -29,17 +28,9 @@ def read_table(
 ) -> pd.DataFrame:
     """Return a DataFrame with at least ``columns``, in snake_case.
 
-    Parameters
-    ----------
-    data
-        A DataFrame or mappings, with names in either spelling (``itemId`` or ``item_id``); for two columns also a
-        mapping of the first to the second.
-    columns
-        Names that must be there.
-    name
-        The argument, for messages.
-    aliases
-        Other names of columns, in snake_case.
+    ``data`` is a DataFrame or mappings, with names in either spelling (``itemId`` or ``item_id``); for two columns also
+    a mapping of the first to the second. ``name`` is the argument, for messages; ``aliases`` are other names of
+    columns, in snake_case.
     """
     import pandas as pd
 
@@ -74,8 +65,6 @@ def mean_estimate(
     values: Floats, name: str, *, level: float = 0.95, clusters: ArrayLike | None = None, n_dropped: int = 0
 ) -> Estimate:
     """Return a mean with its t interval and the p-value of a mean of 0; robust to clusters when they are given."""
-    from scipy.special import stdtr, stdtrit
-
     common: dict[str, Any] = {"level": level, "n": len(values), "n_dropped": n_dropped}
     if not len(values):
         return Estimate.undefined(name, "there are no data", **common)
@@ -93,17 +82,16 @@ def mean_estimate(
     error = math.sqrt(units / (units - 1) * float((parts**2).sum())) / len(values)
     if error <= 1e-15 * abs(mean) or error == 0:
         return Estimate(name, mean, status="unreliable", reason="all values are equal: no interval", **common)
-    half = float(stdtrit(units - 1, (1 + level) / 2)) * error
-    p = float(2 * stdtr(units - 1, -abs(mean) / error))
-    return Estimate(name, mean, mean - half, mean + half, method=method, p_value=p, **common)
+    return t_estimate(name, mean, error, units - 1, method=method, **common)
 
 
-def share_estimate(hits: float, n: int, name: str, level: float = 0.95) -> Estimate:
-    """Return a share with Wilson's interval; undefined without data."""
-    if not n:
-        return Estimate.undefined(name, "there are no data", level=level)
-    low, high = wilson_interval(hits, n, level)
-    return Estimate(name, hits / n, float(low), float(high), level, method="Wilson", n=n)
+def t_estimate(name: str, value: float, error: float, df: float, *, level: float, **details: Any) -> Estimate:
+    """Return a value with its t interval and the p-value of 0."""
+    from scipy.special import stdtr, stdtrit
+
+    half = float(stdtrit(df, (1 + level) / 2)) * error
+    p = float(2 * stdtr(df, -abs(value) / error))
+    return Estimate(name, value, value - half, value + half, level, p_value=p, **details)
 
 
 def worst_items(

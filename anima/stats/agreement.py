@@ -1,38 +1,38 @@
 """Agreement of two raters: kappa, weighted kappa, percent agreement.
 
-Which statistic: named classes, ``cohen_kappa``; an ordered scale with few steps, ``weighted_kappa``; scores on a
-continuous scale, Lin's concordance (:mod:`anima.stats.concordance`) or an intraclass correlation
-(:mod:`anima.stats.intraclass`). Quadratic kappa *is* Lin's concordance and nearly equals ICC(2,1): they are one piece
-of evidence, not three. Read every kappa beside the numbers in its ``extra``: percent agreement, base rates, what always
-saying the commonest class would score, and AC1, which does not collapse when one class rules. More than two raters:
-:mod:`anima.stats.raters`.
+Which statistic: named classes, ``cohen_kappa``; an ordered scale with few steps, ``weighted_kappa``; a continuous
+scale, ``lin_ccc`` or ``icc``; more than two raters, :mod:`anima.stats.raters`. Quadratic kappa *is* Lin's concordance
+and nearly equals ICC(2,1): one piece of evidence, not three. Read every kappa beside the numbers in its ``extra``:
+percent agreement, base rates, what always saying the commonest class would score, and AC1, which does not collapse when
+one class rules.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anima.checks import require_choice, require_floats, require_number, show
+from anima.checks import require_choice, require_floats, require_fraction, show
 from anima.errors import InputError
-from anima.stats.bootstrap import RngLike, bootstrap_sums, cluster_codes, confusion_terms
-from anima.stats.estimate import Estimate, Status
+from anima.stats.bootstrap import FEW_ITEMS, bootstrap_sums, confusion_terms
+from anima.stats.estimate import Estimate
+from anima.stats.resampling import RngLike, cluster_codes
 from anima.stats.weighted import normal_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.bootstrap import IntervalMethod
+    from anima.stats.weighted import Floats
+
 Weights = Literal["nominal", "linear", "quadratic"]
-KappaInterval = Literal["auto", "analytic", "percentile", "bca"]
 
 RULING_SHARE = 0.85  # beyond this share of one class the coverage simulations of kappa's interval fail
-FEW_ITEMS = 10
 MOST_CATEGORIES = 500
 _MOST_CELLS = 50_000_000
 
@@ -43,7 +43,7 @@ def cohen_kappa(
     *,
     categories: Sequence[Any] | None = None,
     weights: Weights = "nominal",
-    interval: KappaInterval = "auto",
+    interval: IntervalMethod = "auto",
     clusters: ArrayLike | None = None,
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -55,33 +55,32 @@ def cohen_kappa(
     Parameters
     ----------
     a, b
-        Labels of the same items in the same order: numbers, text or booleans. Items that either rater left out
-        (None, NaN) are dropped and counted.
+        Labels of the same items in the same order: numbers, text or booleans. Items that either rater left out (None,
+        NaN) are dropped and counted.
     categories
-        The declared scale, in order; steps that nobody used stay in it and are listed in ``extra["unused"]``. Text
-        labels with weights need it, because alphabetical order puts '10' before '2'.
+        The declared scale, in order; steps that nobody used stay in it. Text with weights needs it: alphabetical order
+        puts '10' before '2'.
     weights
-        ``"nominal"``: any disagreement counts alike; ``"linear"`` or ``"quadratic"``: by distance, measured in the
-        values of a numeric scale (half points are fine), in steps of a textual one.
+        ``"nominal"``: any disagreement counts alike; ``"linear"`` or ``"quadratic"``: by distance, in the values of a
+        numeric scale, in steps of a textual one.
     interval
-        ``"analytic"``: two categories, the goodness-of-fit score interval of Donner and Eliasziw (1992, Statistics in
-        Medicine 11, 1511–1519) with a t instead of a normal quantile; otherwise Fisher's z with the delta-method error
-        of Fleiss, Cohen and Everitt (1969) after one pseudo-observation spread over all cells, and a t quantile. Plain
-        Wald and bootstrap intervals cover too little at small n. ``"percentile"`` and ``"bca"`` resample items;
-        ``"auto"`` is analytic, percentile by cluster with ``clusters``.
+        ``"analytic"``: two categories, the score interval of Donner and Eliasziw (1992, Statistics in Medicine 11,
+        1511–1519) with a t quantile; otherwise Fisher's z with the delta-method error of Fleiss, Cohen and Everitt
+        (1969) after one pseudo-observation spread over all cells, and a t quantile. ``"percentile"`` and ``"bca"``
+        resample items and, like plain Wald intervals, cover too little at small n. ``"auto"``: analytic, with
+        ``clusters`` percentile by cluster.
 
     Returns
     -------
     Estimate
-        ``"undefined"`` when both raters used one and the same category only (also on a declared scale);
-        ``"unreliable"`` when one class takes more than 85 % of all labels, below 10 items, or as :func:`bootstrap`.
-        ``extra``: percent_agreement, majority_baseline (agreement of always saying the first rater's commonest
-        class), ac1, base_rates_a and base_rates_b by class, unused.
+        ``"undefined"`` when both raters used one and the same category only; ``"unreliable"`` when one class takes more
+        than 85 % of all labels, below 10 items, or as :func:`bootstrap`. ``extra``: percent_agreement,
+        majority_baseline (agreement of always saying the first rater's commonest class), ac1, base_rates_a,
+        base_rates_b, unused.
 
     Notes
     -----
-    Pinned to scikit-learn and statsmodels in ``tests/stats/test_agreement.py``; coverage in
-    ``tests/stats/test_coverage.py``.
+    Pinned to scikit-learn and statsmodels in ``tests/stats/test_agreement.py``; coverage in ``test_coverage.py``.
 
     Examples
     --------
@@ -91,7 +90,7 @@ def cohen_kappa(
     """
     require_choice(weights, "weights", ("nominal", "linear", "quadratic"))
     require_choice(interval, "interval", ("auto", "analytic", "percentile", "bca"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     title = name or ("Cohen's kappa" if weights == "nominal" else f"{weights} weighted kappa")
     first, second, labels, kept = code_pairs(a, b, categories, ordered=weights != "nominal")
     n, k = len(first), len(labels)
@@ -108,28 +107,22 @@ def cohen_kappa(
         only = labels[int(np.argmax(table.sum(axis=0)))]
         reason = f"both raters used only {show(only)}: agreement beyond chance cannot be seen"
         return Estimate.undefined(title, reason, **common)
-    weak = _weakness(table, n)
+    weak = _weaknesses(table, n)
     if interval in ("percentile", "bca") or clusters is not None:
         if interval == "analytic":
             raise InputError("interval='analytic' supposes independent items: pass 'percentile' with clusters")
         if n * k * k > _MOST_CELLS:
             raise InputError(f"resampling {n} items on {k} categories takes too much memory: merge rare categories")
-        result = bootstrap_sums(
+        return bootstrap_sums(
             lambda sums: kappa_of_tables(sums.reshape(-1, k, k), weight),
             confusion_terms(first, second, k),
             clusters=None if clusters is None else cluster_codes(clusters, len(kept))[kept],
-            n_resamples=n_resamples, level=level, method="bca" if interval == "bca" else "percentile", rng=rng,
-            name=title,
+            n_resamples=n_resamples, method="bca" if interval == "bca" else "percentile", rng=rng, name=title, notes=weak,
+            **common,
         )  # fmt: skip
-        reasons = [text for text in (result.reason, weak) if text]
-        status: Status = "unreliable" if reasons else "ok"
-        merged = {**result.__dict__, **common, "reason": "; ".join(reasons), "status": status}
-        return Estimate(**merged)
     low, high = (float(end[0]) for end in kappa_intervals(table[None], weight, level))
     method = "Donner–Eliasziw score, t" if k == 2 else "Fisher z of kappa, one pseudo-observation, t"
-    return Estimate(
-        title, value, low, high, method=method, status="unreliable" if weak else "ok", reason=weak, **common
-    )
+    return Estimate.noted(title, value, low, high, weak, method=method, **common)
 
 
 def weighted_kappa(a: ArrayLike, b: ArrayLike, *, weights: Weights = "quadratic", **options: Any) -> Estimate:
@@ -142,15 +135,10 @@ def percent_agreement(
 ) -> Estimate:
     """Return the share of items two raters agree on, with Wilson's interval; never read it alone."""
     first, second, labels, kept = code_pairs(a, b, categories)
-    common: dict[str, Any] = {"level": level, "n": len(first), "n_dropped": int((~kept).sum())}
-    if not len(first):
-        return Estimate.undefined("percent agreement", "no item was labelled by both raters", **common)
-    hits = int((first == second).sum())
-    low, high = wilson_interval(hits, len(first), level)
     table = np.zeros((len(labels), len(labels)))
     np.add.at(table, (first, second), 1)
-    common["extra"] = _beside(table, labels)
-    return Estimate("percent agreement", hits / len(first), float(low), float(high), method="Wilson", **common)
+    result = share_estimate(np.trace(table), len(first), "percent agreement", level)
+    return replace(result, n_dropped=int((~kept).sum()), extra=_beside(table, labels) if len(first) else {})
 
 
 def agreement_weights(labels: Sequence[Any], weights: Weights) -> Floats:
@@ -175,11 +163,7 @@ def kappa_of_tables(tables: Floats, weights: Floats) -> Floats:
 
 
 def kappa_intervals(tables: Floats, weights: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Return the ends of the default intervals of kappa for stacked tables ``(m, k, k)``; see :func:`cohen_kappa`.
-
-    For two categories the score interval belongs to the kappa with common base rates, which the estimate may exceed a
-    little: the interval is stretched to hold it.
-    """
+    """Return the ends of the default intervals of kappa for stacked tables ``(m, k, k)``, stretched to hold the estimate."""
     from scipy.special import stdtrit
 
     value = kappa_of_tables(tables, weights)
@@ -204,6 +188,14 @@ def wilson_interval(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple
         return np.where(x > 0, centre - half, 0.0 * p), np.where(x < total, centre + half, 1.0 + 0.0 * p)
 
 
+def share_estimate(hits: float, n: int, name: str, level: float = 0.95) -> Estimate:
+    """Return a share with Wilson's interval; undefined without data."""
+    if not n:
+        return Estimate.undefined(name, "there are no data", level=level)
+    low, high = wilson_interval(hits, n, level)
+    return Estimate(name, hits / n, float(low), float(high), level, method="Wilson", n=n)
+
+
 def code_pairs(
     a: ArrayLike, b: ArrayLike, categories: Sequence[Any] | None = None, *, ordered: bool = False
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], list[Any], NDArray[np.bool_]]:
@@ -226,14 +218,22 @@ def code_pairs(
         labels = found.tolist()
     else:
         labels = list(categories)
-        if len(set(labels)) != len(labels) or not labels:
-            raise InputError(f"categories must be distinct and not empty, got {show(labels)}")
-        codes = pd.Index(labels).get_indexer(pd.Index(joined.tolist()))
-        if (codes < 0).any():
-            outside = joined[int(np.argmax(codes < 0))]
-            raise InputError(f"label {show(outside)} is not among the declared categories {show(labels)}")
+        codes = scale_positions(joined.tolist(), labels)
     n = len(both[0])
     return codes[:n].astype(np.intp), codes[n:].astype(np.intp), labels, kept
+
+
+def scale_positions(values: list[Any], labels: list[Any]) -> NDArray[np.intp]:
+    """Return the position of each value on a declared scale of distinct steps."""
+    import pandas as pd
+
+    if len(set(labels)) != len(labels):
+        raise InputError(f"categories must be distinct, got {show(labels)}")
+    places = pd.Index(labels).get_indexer(pd.Index(values)) if values else np.empty(0, dtype=np.intp)
+    if (places < 0).any():
+        outside = values[int(np.argmax(places < 0))]
+        raise InputError(f"{show(outside)} is not among the declared categories {show(labels)}")
+    return places.astype(np.intp)
 
 
 def _labels(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -250,22 +250,20 @@ def _labels(values: ArrayLike, name: str) -> NDArray[Any]:
 def _beside(table: Floats, labels: Sequence[Any]) -> dict[str, Any]:
     """Return the numbers that stand beside a kappa."""
     n = table.sum()
-    rates = [table.sum(axis=axis) / n for axis in (1, 0)]
-    seen = float(np.trace(table) / n)
-    mean_rates = (rates[0] + rates[1]) / 2
+    first, second = table.sum(axis=1) / n, table.sum(axis=0) / n
+    seen, mean_rates = float(np.trace(table) / n), (first + second) / 2
     chance = float((mean_rates * (1 - mean_rates)).sum() / (len(labels) - 1)) if len(labels) > 1 else math.nan
-    used = mean_rates > 0
     return {
         "percent_agreement": seen,
-        "majority_baseline": float(rates[0].max()),
+        "majority_baseline": float(first.max()),
         "ac1": (seen - chance) / (1 - chance),
-        "base_rates_a": {str(label): float(rate) for label, rate in zip(labels, rates[0], strict=True)},
-        "base_rates_b": {str(label): float(rate) for label, rate in zip(labels, rates[1], strict=True)},
-        "unused": [label for label, some in zip(labels, used, strict=True) if not some],
+        "base_rates_a": dict(zip(map(str, labels), first.tolist(), strict=True)),
+        "base_rates_b": dict(zip(map(str, labels), second.tolist(), strict=True)),
+        "unused": [label for label, rate in zip(labels, mean_rates, strict=True) if not rate],
     }
 
 
-def _weakness(table: Floats, n: int) -> str:
+def _weaknesses(table: Floats, n: int) -> list[str]:
     share = float(((table.sum(axis=0) + table.sum(axis=1)) / (2 * n)).max())
     notes = []
     if share > RULING_SHARE:
@@ -274,7 +272,7 @@ def _weakness(table: Floats, n: int) -> str:
         )
     if n < FEW_ITEMS:
         notes.append(f"{n} items: below {FEW_ITEMS} the interval is not backed by simulation")
-    return "; ".join(notes)
+    return notes
 
 
 def _score_interval(tables: Floats, critical: Floats) -> tuple[Floats, Floats]:

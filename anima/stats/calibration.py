@@ -1,9 +1,9 @@
 """Calibration of scores against outcomes: whether a score of 0.7 comes true seven times in ten.
 
-Which number: the Brier score with its parts (:func:`brier_score`) needs no bins and is the one to compare systems with;
-the curve shows where a score is off; ECE summarises the curve and is biased upwards, so it is reported with what a
-perfectly calibrated score would have shown on the same data. With scores and outcomes on different scales gaps mean
-nothing: fit a line or the isotonic curve instead.
+Which number: the Brier score with its parts needs no bins and is the one to compare systems with; the curve shows where
+a score is off; ECE summarises the curve and is biased upwards, so what a perfectly calibrated score would have shown
+stands beside it. With scores and outcomes on different scales gaps mean nothing: fit a line or the isotonic curve
+instead.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anima.checks import require_choice, require_int, require_number
+from anima.checks import require_choice, require_fraction, require_int, require_number
 from anima.errors import InputError
 from anima.stats.agreement import wilson_interval
-from anima.stats.bootstrap import RngLike, bootstrap_sums, numpy_rng
+from anima.stats.bootstrap import bootstrap_sums
 from anima.stats.correlation import paired
-from anima.stats.estimate import Estimate, Presentable, json_ready
+from anima.stats.estimate import Estimate, Presentable
+from anima.stats.resampling import RngLike, numpy_rng
 from anima.stats.weighted import is_constant, normal_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.weighted import Floats
+
 Binning = Literal["equal-width", "equal-frequency"]
 OutOfRange = Literal["error", "clip"]
 
@@ -44,15 +45,14 @@ class CalibrationCurve(Presentable):
     bins
         One row per non-empty bin: lower, upper, n, score_mean, outcome_mean, gap (absolute), low, high (Wilson, NaN for
         outcomes that are not 0 or 1).
-    ece, max_gap
-        Expected calibration error (mean gap, weighted by n; biased upwards) and largest gap.
-    debiased
-        ECE less the part that noise alone explains, with a conservative interval; see :func:`calibration_curve`.
+    ece, max_gap, debiased
+        Expected calibration error (mean gap, weighted by n; biased upwards); largest gap; ECE less the part that noise
+        alone explains, with a conservative interval.
     null_mean, null_high
         Mean and upper end (at ``level``) of the ECE of a perfectly calibrated score on these data; NaN when outcomes
         are not 0 or 1 or scores are no probabilities.
-    n, n_dropped, n_clipped
-        Pairs used (the sum of the bins' n), pairs with a missing member, scores moved to the nearest end.
+    n_dropped, n_clipped
+        Pairs with a missing member; scores moved to the nearest end.
     requested_bins
         Bins asked for; ``len(bins)`` is the number in effect.
     notes
@@ -71,16 +71,11 @@ class CalibrationCurve(Presentable):
     requested_bins: int
     binning: Binning
     notes: tuple[str, ...] = ()
+    tables = ("bins",)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the bins."""
         return self.bins.copy()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        numbers = {key: value for key, value in vars(self).items() if key not in ("bins", "debiased")}
-        plain: dict[str, Any] = json_ready(numbers | {"bins": self.bins.to_dict("records")})
-        return plain | {"debiased": self.debiased.to_dict()}
 
     def summary(self) -> str:
         """Return one sentence."""
@@ -95,10 +90,7 @@ class CalibrationCurve(Presentable):
         notes = "; ".join(self.notes)
         return f"{text}; largest gap {self.max_gap:.3f}{'; ' + notes if notes else ''}."
 
-    def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}{self.bins.round(4).to_html(index=False)}"
-
-    def plot(self) -> Any:
+    def plot(self) -> Any:  # type: ignore[override]
         """Draw the curve with Wilson intervals over the diagonal (an Altair chart)."""
         import altair as alt
         import pandas as pd
@@ -134,13 +126,10 @@ def calibration_curve(
     ----------
     scores, outcomes
         Numbers of equal length; pairs with a missing member are dropped and counted. Outcomes are usually 0 and 1.
-    bins
-        Number of bins; empty ones are left out.
-    binning
+    bins, binning
         ``"equal-width"``: bin k holds lower <= score < upper, the last one also its upper end; the inner edges are the
-        floats nearest to the decimal fractions, so 0.3 of ten bins and 0.29 of a hundred lie where one expects.
-        ``"equal-frequency"``: at most ``bins`` bins of nearly equal n; equal scores are never split, so fewer bins may
-        come out (see ``notes``).
+        floats nearest to the decimal fractions. ``"equal-frequency"``: at most ``bins`` bins of nearly equal n; equal
+        scores are never split. Empty bins are left out.
     span
         Ends of the equal-width bins; None takes the smallest and largest score.
     out_of_range
@@ -157,10 +146,10 @@ def calibration_curve(
 
     Notes
     -----
-    No honest two-sided interval of ECE is known at usual n: the estimate is a sum of absolute values, biased by an
-    amount that depends on the unknown gaps (a perfectly calibrated score shows 0.21 at n = 20 and 0.10 at n = 100 with
-    ten bins). The interval given is conservative: the plug-in plus z s above, the plug-in minus z s minus the largest
-    possible bias sqrt(2/pi) sum(w sigma) below, where s² = sum(w² sigma²); it holds at least ``level``
+    No honest two-sided interval of ECE is known at usual n: it is a sum of absolute values, biased by an amount that
+    depends on the unknown gaps (a perfectly calibrated score shows 0.21 at n = 20 and 0.10 at n = 100 with ten bins).
+    The interval is conservative: the plug-in plus z s above, the plug-in minus z s minus the largest possible bias
+    sqrt(2/pi) sum(w sigma) below, where s² = sum(w² sigma²); it holds at least ``level``
     (``tests/stats/test_coverage.py``). The debiased value scales all gaps down together until the ECE they would show
     under the noise of the bins equals the one seen.
 
@@ -169,7 +158,7 @@ def calibration_curve(
     require_int(bins, "bins", low=1)
     require_choice(binning, "binning", ("equal-width", "equal-frequency"))
     require_choice(out_of_range, "out_of_range", ("error", "clip"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     x, y, groups, dropped = paired(scores, outcomes, clusters, names=("scores", "outcomes"))
     notes: list[str] = []
     clipped = 0
@@ -261,15 +250,10 @@ def null_ece(scores: Floats, place_of: NDArray[np.intp], n_draws: int, rng: np.r
 
 
 def isotonic_curve(scores: ArrayLike, outcomes: ArrayLike) -> pd.DataFrame:
-    """Return the calibration curve without bins: the best non-decreasing fit (CORP).
+    """Return the calibration curve without bins, the best non-decreasing fit (CORP): score, n, fitted per distinct
+    score.
 
-    Pool-adjacent-violators, equal scores first averaged (Dimitriadis, Gneiting and Jordan 2021, PNAS 118). Missing
-    pairs are dropped.
-
-    Returns
-    -------
-    DataFrame
-        One row per distinct score, ascending: score, n, fitted.
+    Pool-adjacent-violators, equal scores first averaged (Dimitriadis, Gneiting and Jordan 2021, PNAS 118).
     """
     import pandas as pd
 
@@ -298,10 +282,8 @@ def brier_score(
 
     Parameters
     ----------
-    scores
-        Probabilities in [0, 1].
-    outcomes
-        0 and 1. Missing pairs are dropped and counted.
+    scores, outcomes
+        Probabilities in [0, 1]; 0 and 1. Missing pairs are dropped and counted.
     clusters
         Cluster of each pair: whole clusters are drawn for the percentile interval.
 
@@ -318,17 +300,15 @@ def brier_score(
         raise InputError(f"outcomes must hold 0 and 1 only, got {y[(y != 0) & (y != 1)][0]:g}")
     if not len(x):
         return Estimate.undefined("Brier score", "there are no complete pairs", level=level, n_dropped=dropped)
-    result = bootstrap_sums(
-        lambda sums: sums[:, 0] / sums[:, 1], np.column_stack([(x - y) ** 2, np.ones(len(x))]), clusters=groups,
-        n_resamples=n_resamples, level=level, rng=rng, name="Brier score",
-    )  # fmt: skip
     curve = isotonic_curve(x, y)
     fitted = curve["fitted"].to_numpy()[np.searchsorted(curve["score"].to_numpy(), x)]
-    best, reference = float(((fitted - y) ** 2).mean()), float(((y.mean() - y) ** 2).mean())
-    parts = {
-        "miscalibration": result.value - best, "discrimination": reference - best, "uncertainty": reference,
-    }  # fmt: skip
-    return replace(result, n_dropped=dropped, extra=parts)
+    losses = (x - y) ** 2
+    score, best, reference = (float(part.mean()) for part in (losses, (fitted - y) ** 2, (y.mean() - y) ** 2))
+    parts = {"miscalibration": score - best, "discrimination": reference - best, "uncertainty": reference}
+    return bootstrap_sums(
+        lambda sums: sums[:, 0] / sums[:, 1], np.column_stack([losses, np.ones(len(x))]), clusters=groups,
+        n_resamples=n_resamples, level=level, rng=rng, name="Brier score", n_dropped=dropped, extra=parts,
+    )  # fmt: skip
 
 
 def _binary(y: Floats) -> bool:

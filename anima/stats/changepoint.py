@@ -1,25 +1,27 @@
 """Whether a level has left its baseline at an unknown time, suddenly or slowly: the test behind the judge sentinel.
 
-For every earlier moment the test asks how much better a change there (a step, and a steady slope from there on) explains
-the measurements than one level does, and keeps the largest standardised answer: the generalised likelihood-ratio form of
-CUSUM (Siegmund and Venkatraman 1995, Annals of Statistics 23, 255–271), with the level before unknown as in the
-change-point model of Hawkins, Qiu and Kang (2003, Journal of Quality Technology 35, 355–366). Against Page's CUSUM
-(:func:`anima.stats.cusum`) it needs no guess of the size of the shift, and no separate run to learn the baseline from.
+For every earlier moment the test asks how much better a change there (a step, and a steady slope from there on)
+explains the measurements than one level does, and keeps the largest standardised answer: the generalised
+likelihood-ratio form of CUSUM (Siegmund and Venkatraman 1995, Annals of Statistics 23, 255–271), with the level before
+unknown as in the change-point model of Hawkins, Qiu and Kang (2003, Journal of Quality Technology 35, 355–366). Against
+Page's CUSUM (:func:`anima.stats.cusum`) it needs no guess of the size of the shift, and no separate run to learn the
+baseline from.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anima.checks import require_number
 from anima.errors import InputError
 
-Floats: TypeAlias = NDArray[np.float64]
+if TYPE_CHECKING:
+    from anima.stats.weighted import Floats
+
 
 #: False alarms per look over h·φ(h), by simulation: 20,000 histories of 90 normal values, h from 2.75 to 3.5, level known
 #: or not, gave 0.29 to 0.31 in looks 1 to 30 and 0.31 to 0.34 later; see ``tests/stats/test_changepoint.py``.
@@ -27,12 +29,7 @@ _RATE: Final = 0.335
 
 
 def change_statistic(
-    values: Floats,
-    weights: Floats,
-    *,
-    level: float = math.nan,
-    level_weight: float = 0.0,
-    grain: Floats | float = 0.0,
+    values: Floats, weights: Floats, *, level: float = math.nan, level_weight: float = 0.0, grain: Floats | float = 0.0
 ) -> Floats:
     """Return how far each history has risen above its earlier level by its newest value, in standard errors.
 
@@ -40,10 +37,10 @@ def change_statistic(
     ----------
     values, weights
         Histories ``(..., t)`` in order of time, and the inverse variances of their values, > 0. Steps count, not the
-        calendar: a slope is a slope per measurement.
+        calendar. Pass negated values to look for a fall.
     level, level_weight
-        What is known of the level before the first value: its inverse variance, ``inf`` when it is known exactly and 0
-        when it is not known at all.
+        What is known of the level before the first value: its inverse variance, ``inf`` when known exactly, 0 when
+        unknown.
     grain
         Continuity correction of values that come in steps: the part of a step, times the weight of its value, that each
         contrast is short of; broadcast to ``(..., 1)``.
@@ -52,8 +49,7 @@ def change_statistic(
     -------
     array ``(...)``
         The largest standardised contrast over all moments of change, both forms; ``-inf`` where there is nothing to
-        compare with. Standard normal values exceed :func:`change_limit` with a set rate. Pass negated values to look
-        for a fall.
+        compare with. Standard normal values exceed :func:`change_limit` with a set rate.
     """
     y, w = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     w = np.broadcast_to(w, y.shape)
@@ -70,29 +66,19 @@ def change_statistic(
     slope, lever = _from_the_end(step), _from_the_end(mass)
     # The sum of w·s² for slopes s = 1, 2, 3, … is a running sum of w·(2s − 1).
     moment = _from_the_end(2 * lever - mass)
-    parts = [
-        (step - grain, mass - shrink * mass**2),
-        (slope - grain * lever / mass, moment - shrink * lever**2),
-    ]
+    parts = [(step - grain, mass - shrink * mass**2), (slope - grain * lever / mass, moment - shrink * lever**2)]
     scores = [(top[..., first:] / np.sqrt(variance[..., first:])).max(axis=-1) for top, variance in parts]
     return np.asarray(np.maximum(*scores))
 
 
 @lru_cache(maxsize=256)
 def change_limit(alpha: float = 0.05, horizon: int = 30, *, df: float = math.inf) -> float:
-    """Return the limit that a steady history exceeds within ``horizon`` looks with chance ``alpha``.
+    """Return the limit that a steady history, looked at after every value, exceeds within ``horizon`` looks with chance
+    ``alpha``.
 
-    The statistic is looked at after every value. The rate per look is ``K·h·φ(h)`` (the large-limit form of Siegmund and
-    Venkatraman, K by simulation) and holds for any stretch of the history; the first looks, which compare little, have
-    less.
-
-    Parameters
-    ----------
-    alpha, horizon
-        Chance of a false alarm, and the number of looks it holds for.
-    df
-        Degrees of freedom of the standard error when it was estimated from the history itself: the limit is moved to the
-        same tail of Student's t.
+    The rate per look is ``K·h·φ(h)`` (the large-limit form of Siegmund and Venkatraman, K by simulation); the first
+    looks, which compare little, have less. ``df``: degrees of freedom of a standard error estimated from the history
+    itself; the limit is moved to the same tail of Student's t.
     """
     from scipy import optimize, stats
 
@@ -108,15 +94,8 @@ def change_limit(alpha: float = 0.05, horizon: int = 30, *, df: float = math.inf
 def successive_spread(values: Floats, weights: Floats, *, trim: int = 0) -> tuple[Floats, float]:
     """Return the variance of standardised values seen in their successive differences, and its degrees of freedom.
 
-    About 1 when the weights tell the truth, whatever slow drift there is (von Neumann's mean square successive
-    difference; degrees of freedom ``2 (t−1)² / (3t−4)``).
-
-    Parameters
-    ----------
-    values, weights
-        Histories ``(..., t)`` and their inverse variances.
-    trim
-        Number of largest differences left out, so that one step does not pass for noise; biases the result down.
+    About 1 when the weights (inverse variances) tell the truth, whatever slow drift there is (von Neumann's mean square
+    successive difference). ``trim`` largest differences are left out, so that one step does not pass for noise.
     """
     t = values.shape[-1]
     if t < 2 + trim:

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anima.checks import require_choice
+from anima.stats.bootstrap import sums_estimate
 from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate
-from anima.stats.jackknife import sums_estimate
 from anima.stats.weighted import is_constant
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from anima.stats.agreement import KappaInterval
-    from anima.stats.bootstrap import RngLike
-
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.bootstrap import IntervalMethod
+    from anima.stats.resampling import RngLike
+    from anima.stats.weighted import Floats
 
 
 def lin_ccc(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    interval: KappaInterval = "auto",
+    interval: IntervalMethod = "auto",
     clusters: ArrayLike | None = None,
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -37,15 +35,8 @@ def lin_ccc(
     """Return Lin's concordance correlation of two continuous raters: correlation, less bias and scale difference.
 
     Population moments (Lin 1989, Biometrics 45, 255–268), so that it equals quadratic kappa of the raw values. The
-    analytic interval is Fisher's z with a jackknife error and a t quantile, free of normality. ``extra`` holds the mean
-    difference b − a, the ratio of standard deviations and Pearson's r.
-
-    Parameters
-    ----------
-    a, b
-        Scores of the same items; items with a missing score are dropped and counted.
-    interval, clusters, level, n_resamples, rng
-        As in :func:`cohen_kappa`; the jackknife leaves out whole clusters too.
+    analytic interval is Fisher's z with a jackknife error over items (clusters) and a t quantile, free of normality.
+    ``extra`` holds the mean difference b − a and the ratio of standard deviations. Options as in :func:`cohen_kappa`.
     """
     require_choice(interval, "interval", ("auto", "analytic", "percentile", "bca"))
     x, y, groups, dropped = paired(a, b, clusters, names=("a", "b"))
@@ -75,10 +66,9 @@ def concordance_terms(scores: Floats) -> Floats:
 
 
 def mean_concordance(sums: Floats, k: int) -> Floats:
-    """Return the mean of Lin's concordance over all pairs of raters, from sums of :func:`concordance_terms`.
+    """Return Lin's concordance, mean over all pairs of raters, from sums ``(m, 1+k+k²)`` of :func:`concordance_terms`.
 
-    ``(m, 1+k+k²)`` to ``(m,)``; NaN where a pair has no spread at all. For two raters it is the quadratic weighted
-    kappa of the raw values.
+    NaN where a pair has no spread at all. For two raters it is the quadratic weighted kappa of the raw values.
     """
     n, means, products = sums[:, :1], sums[:, 1 : k + 1] / sums[:, :1], sums[:, k + 1 :].reshape(-1, k, k)
     covariance = products / n[:, :, None] - means[:, :, None] * means[:, None, :]
@@ -102,17 +92,11 @@ def quadratic_kappa_value(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def mean_linear_agreement(counts: Floats, scores: Floats) -> Floats:
-    """Return linear weighted kappa of raw values, mean over all pairs of raters, for resamples of items.
+    """Return linear weighted kappa of raw values ``(items, raters)``, mean over all pairs of raters, for resamples of
+    items.
 
     One minus the mean absolute difference on the same item over that on any two items; the latter comes from the two
-    distribution functions, so that a resample costs O(n).
-
-    Parameters
-    ----------
-    counts
-        ``(m, items)`` multiplicities of the items.
-    scores
-        ``(items, raters)``, complete.
+    distribution functions, so that a resample (``counts``: ``(m, items)`` multiplicities) costs O(n).
     """
     weights = counts / counts.sum(axis=1, keepdims=True)
     values = []

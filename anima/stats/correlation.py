@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_floats, require_int, require_number
+from anima.checks import require_choice, require_floats, require_fraction, require_int
 from anima.errors import InputError
-from anima.stats.bootstrap import (
-    QuantileRule,
-    RngLike,
-    cluster_codes,
-    estimate_from_distribution,
-    leave_one_out,
-    numpy_rng,
-    resample_counts,
-    resolve_rng,
-)
+from anima.stats.bootstrap import IntervalMethod, estimate_from_counts
 from anima.stats.estimate import Estimate
+from anima.stats.resampling import QuantileRule, RngLike, cluster_codes, numpy_rng
 from anima.stats.weighted import (
     CorrelationMethod,
     Floats,
@@ -40,14 +32,13 @@ from anima.stats.weighted import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-IntervalMethod = Literal["auto", "analytic", "percentile", "bca"]
 PValue = Literal["analytic", "permutation", "none"]
 
 MIN_PAIRS = 3
 FEW_PAIRS = 10  # the coverage simulations of the tests stop here
 HEAVY_KURTOSIS = 2.0  # exceeded by 2 % of normal samples of 30
 _TITLES = {"pearson": "Pearson's r", "spearman": "Spearman's rho", "kendall": "Kendall's tau-b"}
-_EXACT_PERMUTATIONS = 7  # 7! = 5,040 orders are enumerated, more are sampled
+EXACT_PERMUTATIONS = 7  # 7! = 5,040 orders are enumerated, more are sampled
 
 
 def correlation(
@@ -70,25 +61,22 @@ def correlation(
     Parameters
     ----------
     x, y
-        Numbers of equal length. Pairs with a missing or infinite member are dropped together, before ranking, and
-        counted.
+        Numbers of equal length. Pairs with a missing or infinite member are dropped, before ranking, and counted.
     method
         See the head of this module.
     interval
-        ``"analytic"``: Fisher z for Pearson; when both variables take few values, the variance is the mean of the
-        normal-theory one and the distribution-free one after one pseudo-observation, because plain Fisher z covers
-        only about 83 % for two strongly associated binary variables; with heavy tails the larger of the two. Spearman:
-        variance (1 + rho²/2)/(n − 3), Kendall: .437/(n − 4) (Bonett and Wright 2000, Psychometrika 65, 23–28).
-        ``"percentile"`` and ``"bca"`` resample pairs and rank every resample anew. ``"auto"``: analytic, but percentile
-        by cluster when ``clusters`` is given.
+        ``"analytic"``: Fisher z for Pearson; when both variables take few values, with the mean of the normal-theory
+        variance and the distribution-free one after one pseudo-observation (plain Fisher z covers only about 83 % for
+        two strongly associated binary variables), with heavy tails with the larger of the two. Spearman: variance (1 +
+        rho²/2)/(n − 3), Kendall: .437/(n − 4) (Bonett and Wright 2000, Psychometrika 65, 23–28). ``"percentile"`` and
+        ``"bca"`` resample pairs and rank every resample anew. ``"auto"``: analytic, with ``clusters`` percentile by
+        cluster.
     clusters
-        Cluster of each pair (dialogue, scenario); whole clusters are drawn. The analytic p-value, which supposes
-        independent pairs, is then left out.
+        Cluster of each pair (dialogue, scenario). The analytic p-value, which supposes independence, is then left out.
     p_value
-        ``"analytic"``: t or scipy's tau, exact for up to 7 ranks; ``"permutation"``: exact up to 7 pairs, else
-        ``n_permutations`` random orders (never below 1/(n_permutations + 1)).
+        ``"analytic"``: t or scipy's tau, exact for up to 7 ranks; ``"permutation"``: see :func:`permutation_p`.
     quantiles
-        See :func:`anima.stats.bootstrap.percentile_interval`.
+        See :func:`anima.stats.resampling.percentile_interval`.
 
     Returns
     -------
@@ -109,7 +97,7 @@ def correlation(
     require_choice(method, "method", ("pearson", "spearman", "kendall"))
     require_choice(interval, "interval", ("auto", "analytic", "percentile", "bca"))
     require_choice(p_value, "p_value", ("analytic", "permutation", "none"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     require_int(n_resamples, "n_resamples", low=1)
     title = name or _TITLES[method]
     a, b, groups, dropped = paired(x, y, clusters)
@@ -130,20 +118,10 @@ def correlation(
         if groups is not None:
             raise InputError("interval='analytic' supposes independent pairs: pass 'percentile' with clusters")
         return analytic_estimate(title, method, value, a, b, probability, common)
-    source, seed = resolve_rng(rng)
-    n_units = len(a) if groups is None else common["n_clusters"]
-    distribution = np.concatenate(
-        [weighted_correlation(block, a, b, method, groups) for block in resample_counts(n_units, n_resamples, source)]
-    )
-    jackknife = None
-    if interval == "bca":
-        jackknife = np.concatenate(
-            [weighted_correlation(rest, a, b, method, groups) for rest in leave_one_out(n_units)]
-        )
-    common.pop("n_clusters", None)
-    return estimate_from_distribution(
-        title, value, distribution, method="bca" if interval == "bca" else "percentile", jackknife=jackknife,
-        rule=quantiles, n_units=n_units, clustered=groups is not None, seed=seed, p_value=probability, **common,
+    n_units = common.pop("n_clusters", len(a))
+    return estimate_from_counts(
+        title, value, lambda counts: weighted_correlation(counts, a, b, method, groups), n_units, n_resamples=n_resamples,
+        method=interval, rng=rng, rule=quantiles, clustered=groups is not None, p_value=probability, **common,
     )  # fmt: skip
 
 
@@ -178,7 +156,7 @@ def permutation_p(
 
     observed = strength(np.arange(n)[None])[0]
     threshold = observed - 1e-9 * max(1.0, float(observed))
-    if n <= _EXACT_PERMUTATIONS:
+    if n <= EXACT_PERMUTATIONS:
         return float((strength(np.array(list(permutations(range(n))))) >= threshold).mean())
     generator, _ = numpy_rng(rng)
     step = max(1, (1 << 19) // n)
@@ -222,16 +200,21 @@ def _value(method: CorrelationMethod, a: Floats, b: Floats) -> float:
 
 
 def _analytic_p(method: CorrelationMethod, a: Floats, b: Floats) -> float:
-    from scipy import stats
-
     if method == "kendall":
+        from scipy import stats
+
         return float(stats.kendalltau(a, b).pvalue)
-    if method == "spearman" and len(a) <= _EXACT_PERMUTATIONS:
+    if method == "spearman" and len(a) <= EXACT_PERMUTATIONS:
         return permutation_p(a, b)
-    r, df = _value(method, a, b), len(a) - 2
-    if abs(r) == 1:
-        return 0.0 if df > 1 else math.nan
-    return float(2 * stats.t.sf(abs(r) * math.sqrt(df / ((1 - r) * (1 + r))), df))
+    r = _value(method, a, b)
+    return t_p_value(r, len(a) - 2) if abs(r) < 1 or len(a) > 3 else math.nan
+
+
+def t_p_value(r: float, df: float) -> float:
+    """Return the two-sided p-value of a (partial) correlation by Student's t."""
+    from scipy.special import stdtr
+
+    return 0.0 if abs(r) == 1 else float(2 * stdtr(df, -abs(r) * math.sqrt(df / ((1 - r) * (1 + r)))))
 
 
 def analytic_estimate(
@@ -271,10 +254,7 @@ def analytic_estimate(
     else:
         low, high = (math.tanh(math.atanh(centre) + sign * z * error) for sign in (-1, 1))
     low, high = min(low, value), max(high, value)
-    return Estimate(
-        title, value, low, high, method=label, p_value=p, status="unreliable" if notes else "ok",
-        reason="; ".join(notes), **common,
-    )  # fmt: skip
+    return Estimate.noted(title, value, low, high, notes, method=label, p_value=p, **common)
 
 
 def _distribution_free(a: Floats, b: Floats) -> tuple[float, float]:

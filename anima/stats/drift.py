@@ -12,20 +12,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anima.checks import require_choice, require_floats, require_int, require_number
+from anima.checks import require_choice, require_floats, require_fraction, require_int, require_number
 from anima.errors import InputError
-from anima.stats.bootstrap import DEFAULT_SEED
 from anima.stats.estimate import Estimate, Presentable
+from anima.stats.resampling import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.weighted import Floats
+
 State = Literal["insufficient-data", "stabilized", "drifting-up", "drifting-down", "noisy"]
 Direction = Literal["down", "up", "both"]
 
@@ -53,21 +53,12 @@ class SeriesState(Presentable):
 
 
 def series_state(values: ArrayLike, *, window: int = 5, stable_cv: float = 0.05, drift_run: int = 3) -> SeriesState:
-    """Return the state of a series by the rule of the reference package.
+    """Return the state of a series, in order of time, by the rule of the reference package; missing values are dropped.
 
     Stable when the last ``window`` values vary by at most ``stable_cv`` (population SD over the absolute mean; the SD
-    itself when the mean is within 1e-9 of 0); otherwise drifting when the last ``drift_run`` steps or more run one
-    way; otherwise noisy.
+    itself when the mean is within 1e-9 of 0); otherwise drifting when the last ``drift_run`` steps or more run one way;
+    otherwise noisy; with fewer than max(2, min(window, 3)) values ``"insufficient-data"``.
 
-    Parameters
-    ----------
-    values
-        In order of time; missing and infinite ones are dropped and counted.
-    window, stable_cv, drift_run
-        At least 1, 0 and 1. Fewer than max(2, min(window, 3)) values are ``"insufficient-data"``.
-
-    Notes
-    -----
     Do not alarm on it: three falling steps come up by chance in about 1 of 24 looks, so a judge that does not change
     has a 61 to 82 % chance of an alarm a year. Use :func:`cusum`.
     """
@@ -101,19 +92,7 @@ def series_state(values: ArrayLike, *, window: int = 5, stable_cv: float = 0.05,
 
 @dataclass(frozen=True)
 class DriftTest(Presentable):
-    """Path of a sequential test of drift.
-
-    Parameters
-    ----------
-    path
-        Statistic after each value.
-    limit
-        It alarms above this.
-    alarm_at
-        Position of the first alarm, or None.
-    method
-        Test and its settings in words.
-    """
+    """A sequential test of drift: its statistic after each value, the limit, and where it first alarmed (None: nowhere)."""
 
     path: tuple[float, ...]
     limit: float
@@ -158,7 +137,7 @@ def cusum(
         Half the shift, in standard errors, that the test is tuned to catch.
     horizon, alpha
         Chance of a false alarm within ``horizon`` values (Page 1954, Biometrika 41, 100–115; the limit is simulated for
-        normal values, see :func:`cusum_limit`).
+        normal values).
     """
     x, errors = require_floats(values, "values"), require_floats(std_errors, "std_errors")
     if len(x) != len(errors):
@@ -190,13 +169,10 @@ def cusum_limit(
 ) -> float:
     """Return the limit that a CUSUM of standard normal values exceeds within the horizon with chance ``alpha``.
 
-    Parameters
-    ----------
-    baseline_ratio
-        Standard error of the baseline over that of one value.
+    ``baseline_ratio``: standard error of the baseline over that of one value.
     """
     require_int(horizon, "horizon", low=1)
-    require_number(alpha, "alpha", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(alpha, "alpha")
     require_number(reference, "reference", low=0)
     rng = np.random.default_rng(DEFAULT_SEED)
     z = rng.standard_normal((n_simulations, horizon)) - baseline_ratio * rng.standard_normal((n_simulations, 1))
@@ -212,22 +188,14 @@ def e_process(
     alpha: float = 0.05,
     max_bet: float = 0.5,
 ) -> DriftTest:
-    """Return a betting test that the mean of values in [0, 1] has left ``null``, valid at every look.
+    """Return a betting test that the mean of values in [0, 1], in order, has left ``null``, valid at every look.
 
-    Wealth multiplies by 1 + λ (x − null), λ set from earlier values only; under the null it exceeds 1/alpha at any time
-    with chance at most ``alpha`` (Ville; Waudby-Smith and Ramdas 2024, JRSS B 86, 1–27), whatever the distribution.
-
-    Parameters
-    ----------
-    values
-        Single observations (0/1 or scores), in order.
-    null
-        The mean that is still fine: the claim tested is "at least null" for ``"down"``.
-    max_bet
-        Largest stake.
+    Wealth multiplies by 1 + λ (x − null), the stake λ (at most ``max_bet``) set from earlier values only; while the
+    mean is at least ``null`` (``"down"``) it exceeds 1/alpha at any time with chance at most ``alpha`` (Ville;
+    Waudby-Smith and Ramdas 2024, JRSS B 86, 1–27), whatever the distribution.
     """
     require_number(null, "null", low=0, high=1)
-    require_number(alpha, "alpha", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(alpha, "alpha")
     require_number(max_bet, "max_bet", low=0, high=1, open_low=True)
     require_choice(direction, "direction", ("down", "up"))
     x = require_floats(values, "values")
@@ -251,10 +219,7 @@ def e_process(
 def trend(values: ArrayLike, times: ArrayLike | None = None, *, level: float = 0.95) -> Estimate:
     """Return the Theil–Sen slope with its interval and the Mann–Kendall p-value: robust to single odd points.
 
-    Parameters
-    ----------
-    values, times
-        Measurements and when they were made (default 0, 1, 2, …); missing pairs are dropped.
+    ``times`` default to 0, 1, 2, …; missing pairs are dropped.
     """
     from scipy import stats
 

@@ -14,16 +14,10 @@ if TYPE_CHECKING:
 
 
 def entropy(counts: ArrayLike, *, base: float = 2.0, normalized: bool = False) -> float:
-    """Return the entropy of non-negative counts or shares; NaN when they add up to nothing.
+    """Return the entropy of non-negative counts or shares (bits for ``base`` 2); NaN when they add up to nothing.
 
-    Parameters
-    ----------
-    counts
-        One axis; scaled to shares. An empty class adds 0 (the limit of p log p).
-    base
-        2 for bits.
-    normalized
-        Divide by the entropy of equal shares over all given classes: 0 to 1, NaN for a single class.
+    An empty class adds 0 (the limit of p log p). ``normalized`` divides by the entropy of equal shares over all given
+    classes: 0 to 1, NaN for a single class.
     """
     values = np.asarray(counts, dtype=np.float64)
     if values.ndim != 1 or (values < 0).any() or not np.isfinite(values).all():

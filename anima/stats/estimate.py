@@ -1,12 +1,12 @@
-"""One number with everything needed to judge it: interval, method, losses, seed, and why it may be undefined."""
+"""One number with everything needed to judge it, and what every result of several numbers can do."""
 
 from __future__ import annotations
 
 import html
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from anima.errors import InputError
 
@@ -22,7 +22,13 @@ _COLUMNS = (
 
 
 class Presentable:
-    """What every result of several numbers can do; a dataclass adds its fields and ``summary()``."""
+    """What every result can do; a dataclass adds its fields, ``summary()``, and what it shows besides its estimates.
+
+    ``also`` names properties that belong in :meth:`to_dict`, ``tables`` the fields that the page of a notebook shows.
+    """
+
+    also: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[tuple[str, ...]] = ()
 
     def summary(self) -> str:
         """Return one sentence."""
@@ -30,23 +36,34 @@ class Presentable:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values; NaN and infinities become None."""
-        return dict(json_ready(asdict(self)))  # type: ignore[call-overload]
+        return {key: json_ready(getattr(self, key)) for key in (*vars(self), *self.also)}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row of the fields."""
+        """Return one row per estimate; of a result without estimates one row of its fields."""
         import pandas as pd
 
-        return pd.DataFrame([asdict(self)])  # type: ignore[call-overload]
+        return estimates_frame(rows) if (rows := self._rows()) else pd.DataFrame([vars(self)])
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the estimates (an Altair chart); options as in :func:`plot_estimates`."""
+        if not (rows := self._rows()):
+            raise InputError(f"{type(self).__name__} has no estimates to draw")
+        return plot_estimates(rows, **options)
 
     def __str__(self) -> str:
         return self.summary()
 
+    def _rows(self) -> list[Estimate]:
+        return [value for value in vars(self).values() if isinstance(value, Estimate)]
+
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.summary())}</p>"
+        tables = [getattr(self, name).round(4).to_html(index=False) for name in self.tables if len(getattr(self, name))]
+        rows = self._rows()
+        return "".join([f"<p>{html.escape(self.summary())}</p>", _estimates_html(rows) if rows else "", *tables])
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Presentable):
     """A number that estimates something, with its interval and its accounting.
 
     Parameters
@@ -54,8 +71,7 @@ class Estimate:
     name
         What is estimated, as a reader would say it, e.g. ``"Cohen's kappa"``.
     value, low, high
-        Point estimate and interval; NaN where undefined. The interval of a defined value may itself be
-        undefined: then ``status`` is ``"unreliable"`` and ``reason`` says why.
+        Point estimate and interval; NaN where undefined.
     level
         Coverage the interval aims at.
     method
@@ -71,8 +87,8 @@ class Estimate:
     p_value
         Two-sided, of the null hypothesis that ``method`` or ``extra`` names; NaN when not computed.
     status
-        ``"ok"``; ``"undefined"`` (value is NaN); ``"unreliable"`` (there is a value, but its interval should not
-        be leaned on).
+        ``"ok"``; ``"undefined"`` (value is NaN); ``"unreliable"`` (there is a value, but its interval is undefined or
+        should not be leaned on).
     reason
         Why the status is not ``"ok"``; with ``"ok"`` a remark worth reading, or empty.
     extra
@@ -112,6 +128,12 @@ class Estimate:
         """Return an estimate without a value; ``reason`` says what the data lack."""
         return cls(name, math.nan, status="undefined", reason=reason, **details)
 
+    @classmethod
+    def noted(cls, name: str, value: float, low: float, high: float, notes: Iterable[str], **details: Any) -> Estimate:
+        """Return an estimate that is unreliable if there is a note."""
+        reason = "; ".join(note for note in notes if note)
+        return cls(name, value, low, high, status="unreliable" if reason else "ok", reason=reason, **details)
+
     @property
     def defined(self) -> bool:
         """Whether there is a value."""
@@ -125,14 +147,6 @@ class Estimate:
     def renamed(self, name: str) -> Estimate:
         """Return the same estimate under another name."""
         return replace(self, name=name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values; NaN and infinities become None."""
-        return {key: json_ready(value) for key, value in asdict(self).items()}
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row; the numbers of ``extra`` that are scalars follow as columns."""
-        return estimates_frame([self])
 
     def summary(self) -> str:
         """Return one sentence."""
@@ -150,29 +164,15 @@ class Estimate:
         if self.n_undefined:
             details.append(f"{self.n_undefined} of {self.n_resamples} resamples undefined")
         text += f" ({'; '.join(part for part in details if part)})"
-        if self.status == "unreliable":
-            return f"{text}; unreliable: {self.reason}."
-        return f"{text}; {self.reason}." if self.reason else f"{text}."
+        unreliable = "unreliable: " if self.status == "unreliable" else ""
+        return f"{text}; {unreliable}{self.reason}." if self.reason else f"{text}."
 
-    def __str__(self) -> str:
-        return self.summary()
-
-    def _repr_html_(self) -> str:
-        return frame_html([self])
-
-    def plot(self, **options: Any) -> Any:
-        """Draw the value and its interval; see :func:`plot_estimates`."""
-        return plot_estimates([self], **options)
+    def _rows(self) -> list[Estimate]:
+        return [self]
 
 
 def estimates_frame(estimates: Iterable[Estimate]) -> pd.DataFrame:
-    """Return one row per estimate, undefined ones included, so that no row of a table is lost.
-
-    Parameters
-    ----------
-    estimates
-        Any iterable of :class:`Estimate`. Scalars of their ``extra`` become further columns, missing ones NaN.
-    """
+    """Return one row per estimate, undefined ones included; scalars of their ``extra`` become further columns."""
     import pandas as pd
 
     rows = []
@@ -180,24 +180,23 @@ def estimates_frame(estimates: Iterable[Estimate]) -> pd.DataFrame:
         row = {column: getattr(estimate, column) for column in _COLUMNS}
         row.update((key, value) for key, value in estimate.extra.items() if isinstance(value, int | float | str))
         rows.append(row)
-    if not rows:
-        return pd.DataFrame(columns=list(_COLUMNS))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(_COLUMNS))
 
 
 def plot_estimates(estimates: Iterable[Estimate], *, reference: float | None = 0.0, title: str = "") -> Any:
-    """Draw estimates under one another with their intervals (an Altair chart).
+    """Draw estimates under one another with their intervals (an Altair chart); undefined ones keep an empty line.
 
     Parameters
     ----------
     estimates
-        What to draw; undefined ones keep their line and show no mark.
+        What to draw.
     reference
         Value at which a grey rule is drawn (no effect, chance); None for none.
     title
         Title of the chart.
     """
     import altair as alt
+    import pandas as pd
 
     from anima.plots import MUTED
 
@@ -208,14 +207,12 @@ def plot_estimates(estimates: Iterable[Estimate], *, reference: float | None = 0
         base.mark_point(filled=True, size=60).encode(x="value:Q", color=alt.Color("status:N", legend=None)),
     ]
     if reference is not None:
-        import pandas as pd
-
-        line = alt.Chart(pd.DataFrame({"x": [reference]})).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(x="x:Q")
-        layers.insert(0, line)
+        rule = alt.Chart(pd.DataFrame({"x": [reference]})).mark_rule(color=MUTED, strokeDash=[4, 3])
+        layers.insert(0, rule.encode(x="x:Q"))
     return alt.layer(*layers).properties(title=title)
 
 
-def frame_html(estimates: Iterable[Estimate]) -> str:
+def _estimates_html(estimates: Iterable[Estimate]) -> str:
     """Return a small table for notebooks: every text is escaped, no styles are needed."""
     head = "".join(f"<th>{text}</th>" for text in ("", "estimate", "interval", "n", "method", "status"))
     body = []
@@ -232,9 +229,15 @@ def _number(value: float) -> str:
 
 
 def json_ready(value: Any) -> Any:
-    """Return ``value`` with numpy scalars and arrays made plain and non-finite floats made None."""
-    if hasattr(value, "tolist"):
+    """Return ``value`` made plain: results and tables as dicts and records, numpy as lists, non-finite floats None."""
+    if hasattr(value, "columns"):
+        value = value.to_dict("records")
+    elif hasattr(value, "to_dict"):
+        value = value.to_dict()
+    elif hasattr(value, "tolist"):
         value = value.tolist()
+    elif is_dataclass(value):
+        value = {item.name: getattr(value, item.name) for item in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anima.checks import require_choice, require_int, require_number
+from anima.checks import require_choice, require_fraction, require_int
 from anima.errors import InputError
-from anima.stats.bootstrap import RngLike, bootstrap_sums, numpy_rng
+from anima.stats.bootstrap import bootstrap_sums
 from anima.stats.concordance import concordance_terms
 from anima.stats.estimate import Estimate
 from anima.stats.raters import Ratings, ratings
+from anima.stats.resampling import RngLike, numpy_rng
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.weighted import Floats
+
 Kind = Literal["1,1", "2,1", "3,1", "1,k", "2,k", "3,k"]
 IccInterval = Literal["auto", "generalized", "mcgraw-wong", "percentile", "bca"]
 
@@ -43,33 +45,31 @@ def icc(
         Long table, one row per item and rater (columns ``item``, ``rater``, ``value``, or names given as options), or
         :class:`~anima.stats.raters.Ratings`. Two ratings of one item by one rater are refused.
     kind
-        ``"1,1"``: raters differ from item to item; ``"2,1"``: the same raters, taken as a sample of all raters, and
-        their level matters (absolute agreement: the usual choice); ``"3,1"``: just these raters, only the order matters
+        ``"1,1"``: raters differ from item to item; ``"2,1"``: the same raters, a sample of all raters, whose level
+        matters (absolute agreement: the usual choice); ``"3,1"``: just these raters, only the order matters
         (consistency). ``",k"``: reliability of the mean over all raters, not of one.
     interval
-        For ``2,*`` the default is ``"generalized"``: the mean squares are replaced by scaled chi-square draws, which
-        keeps 95 % coverage with few raters; ``"mcgraw-wong"``: the F interval with Satterthwaite's degrees of freedom,
-        for parity with other packages (covers 81 to 91 % when raters differ much). For ``1,*`` and ``3,*`` both are the
-        exact F interval. ``"percentile"`` and ``"bca"`` resample items (clusters of items, if the column ``cluster`` is
-        named) and leave the raters fixed.
-    n_draws
-        Draws of the generalized interval.
+        For ``2,*`` the default is ``"generalized"``: mean squares over chi-square draws (``n_draws``), which keeps 95 %
+        coverage with few raters; ``"mcgraw-wong"``: the F interval with Satterthwaite's degrees of freedom, for parity
+        with other packages (covers 81 to 91 % when raters differ much). For ``1,*`` and ``3,*`` both are the exact F
+        interval. ``"percentile"`` and ``"bca"`` resample items (clusters, if ``cluster`` is named) and leave the raters
+        fixed.
 
     Returns
     -------
     Estimate
         ``n`` items that all raters scored (kinds 2, 3) or that have two scores or more (kind 1); the others are
-        ``n_dropped``. A negative value is reported as it is and flagged; with no residual variance the interval is not
+        ``n_dropped``. A negative value is reported and flagged; without residual variance the interval is not
         estimable. ``extra``: mean squares, raters, and the mean score of each rater.
 
     Notes
     -----
     Pinned to pingouin in ``tests/stats/test_intraclass.py``; coverage with small and large rater variance in
-    ``tests/stats/test_coverage.py``. With two raters ICC(2,1) nearly equals quadratic kappa and Lin's concordance.
+    ``tests/stats/test_coverage.py``.
     """
     require_choice(kind, "kind", ("1,1", "2,1", "3,1", "1,k", "2,k", "3,k"))
     require_choice(interval, "interval", ("auto", "generalized", "mcgraw-wong", "percentile", "bca"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     require_int(n_draws, "n_draws", low=100)
     data = frame if isinstance(frame, Ratings) else ratings(frame, **columns)
     scores, title = data.scores, name or f"ICC({kind})"
@@ -91,15 +91,12 @@ def icc(
         return Estimate.undefined(title, "the scores have no variance", **common)
     notes = _remarks(value, kind)
     if interval in ("percentile", "bca"):
-        groups = None if data.clusters is None else data.clusters[complete]
-        centred = scores - scores.mean()
         result = bootstrap_sums(
-            lambda sums: icc_of_sums(sums, k, kind), concordance_terms(centred), clusters=groups,
-            n_resamples=n_resamples, level=level, method="bca" if interval == "bca" else "percentile", rng=rng,
+            lambda sums: icc_of_sums(sums, k, kind), concordance_terms(scores - scores.mean()),
+            clusters=None if data.clusters is None else data.clusters[complete], n_resamples=n_resamples,
+            method="bca" if interval == "bca" else "percentile", rng=rng, name=title, notes=notes, **common,
         )  # fmt: skip
-        reasons = [text for text in (result.reason, *notes) if text]
-        merged = {"name": title, "value": value, "reason": "; ".join(reasons), **common}
-        return Estimate(**{**result.__dict__, **merged, "status": "unreliable" if reasons else "ok"})
+        return replace(result, value=value)
     if mse <= 1e-14 * (msr + msc):
         notes.append("interval not estimable, zero residual variance")
         return Estimate(title, value, status="unreliable", reason="; ".join(notes), **common)
@@ -130,14 +127,9 @@ def mean_squares(scores: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def icc_of_sums(sums: Floats, k: int, kind: Kind = "2,1") -> Floats:
-    """Return ICCs of resamples from the sums of :func:`anima.stats.concordance.concordance_terms`, NaN if undefined.
+    """Return ICCs of resamples of ``k`` raters, NaN if undefined, from sums ``(m, 1+k+k²)`` of centred scores.
 
-    Parameters
-    ----------
-    sums
-        ``(m, 1+k+k²)``; take the terms of centred scores, so that squares keep their digits.
-    k
-        Number of raters.
+    The sums are those of :func:`anima.stats.concordance.concordance_terms`.
     """
     n, columns, products = sums[:, 0], sums[:, 1 : k + 1], sums[:, k + 1 :].reshape(-1, k, k)
     grand = columns.sum(axis=1) ** 2 / (n * k)
@@ -205,8 +197,7 @@ def _finish(
     if not low <= value <= high:
         notes.append("interval not estimable")
         low = high = math.nan
-    status: Literal["ok", "unreliable"] = "unreliable" if notes else "ok"
-    return Estimate(title, value, low, high, method=method, status=status, reason="; ".join(notes), **common)
+    return Estimate.noted(title, value, low, high, notes, method=method, **common)
 
 
 def _exact_f(ratio: float, df1: int, df2: int, k: float, level: float, *, average: bool) -> tuple[float, float]:

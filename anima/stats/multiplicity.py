@@ -8,36 +8,27 @@ the dependence instead of supposing the worst.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anima.checks import require_choice, require_int
 from anima.errors import InputError
-from anima.stats.bootstrap import RngLike, numpy_rng
+from anima.stats.resampling import RngLike, numpy_rng
 from anima.stats.weighted import midranks
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.weighted import Floats
 
 
 def adjust_p(p_values: ArrayLike, *, method: Literal["holm", "bh", "bonferroni"] = "holm") -> Floats:
     """Return adjusted p-values in the given order; reject where they are <= the level.
 
-    Parameters
-    ----------
-    p_values
-        Numbers in [0, 1]. NaN (undefined tests) stay NaN and do not count towards the family.
-    method
-        ``"holm"`` and ``"bonferroni"`` control the chance of any false claim; ``"bh"`` (Benjamini and Hochberg 1995)
-        the expected share of false ones among the claims, for independent or positively dependent tests.
-
-    Notes
-    -----
-    Pinned to statsmodels in ``tests/stats/test_multiplicity.py``.
+    ``"holm"`` and ``"bonferroni"`` control the chance of any false claim; ``"bh"`` (Benjamini and Hochberg 1995) the
+    expected share of false ones among the claims, for independent or positively dependent tests. NaN (undefined tests)
+    stay NaN and do not count towards the family. Pinned to statsmodels in ``tests/stats/test_multiplicity.py``.
 
     Examples
     --------
@@ -83,24 +74,22 @@ def max_t(
     ----------
     x, y
         ``(n, p)`` and ``(n, q)``, rows matched; NaN where a value is missing: a pair uses the rows it has, and strength
-        is Fisher's z times the square root of its n less 3, so that pairs of different n compare. Ranks are taken once,
-        over the rows of each column.
+        is Fisher's z times the square root of its n less 3. Ranks are taken once, over the rows of each column.
     n_permutations
         Random orders; the observed one counts as one more.
 
     Returns
     -------
     ndarray
-        ``(p, q)``, NaN for pairs that are constant or have fewer than 4 rows.
-
-    Notes
-    -----
-    The best of several outcomes for one rubric: pass that rubric's column alone as ``x`` and take the smallest entry.
-    Simulated family-wise error in ``tests/stats/test_multiplicity.py``.
+        ``(p, q)``, NaN for pairs that are constant or have fewer than 4 rows. The best of several outcomes for one
+        rubric: pass that rubric's column alone as ``x`` and take the smallest entry.
     """
     require_choice(method, "method", ("pearson", "spearman"))
     require_int(n_permutations, "n_permutations", low=1)
-    left, right = (np.array(v, dtype=np.float64, ndmin=2) for v in (x, y))
+    # One axis is one column, as everywhere else.
+    left, right = (
+        table[:, None] if table.ndim == 1 else table for table in (np.array(v, dtype=np.float64) for v in (x, y))
+    )
     if left.ndim != 2 or right.ndim != 2 or len(left) != len(right):
         raise InputError(f"x and y must have matched rows, got shapes {left.shape} and {right.shape}")
     generator, _ = numpy_rng(rng)

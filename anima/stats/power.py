@@ -6,13 +6,13 @@ import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
-from anima.checks import require_choice, require_int, require_number
+from anima.checks import require_choice, require_fraction, require_int, require_number
 from anima.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CorrelationMethod = Literal["pearson", "spearman", "kendall"]
+    from anima.stats.weighted import CorrelationMethod
 
 _MAX_N = 10_000_000
 
@@ -20,16 +20,7 @@ _MAX_N = 10_000_000
 def n_for_correlation(
     rho: float, *, null: float = 0.0, power: float = 0.8, alpha: float = 0.05, method: CorrelationMethod = "spearman"
 ) -> int:
-    """Return the number of pairs to tell a correlation from ``null``, two-sided, on Fisher's z.
-
-    Parameters
-    ----------
-    rho, null
-        True and null correlation; their difference is what can be detected.
-    power, alpha
-        Chance of detecting it; two-sided level.
-    method
-        Sets the variance as in :func:`anima.stats.correlation`.
+    """Return the number of pairs to tell a correlation ``rho`` from ``null``, two-sided, on Fisher's z.
 
     Examples
     --------
@@ -106,12 +97,8 @@ def n_for_proportion_width(share: float, half_width: float, *, level: float = 0.
 def minimum_p(test: Literal["pairing", "groups", "signs", "permutations"], n: int, m: int | None = None) -> float:
     """Return the smallest two-sided p-value that a rank or permutation test can give, whatever the data.
 
-    Parameters
-    ----------
-    test
-        ``"pairing"``: correlation of n pairs, 2/n!; ``"groups"``: n against m values (Mann–Whitney), 2/C(n+m, n);
-        ``"signs"``: n paired differences (sign or signed-rank test), 2/2^n; ``"permutations"``: n random orders,
-        1/(n+1).
+    ``"pairing"``: correlation of n pairs, 2/n!; ``"groups"``: n against m values (Mann–Whitney), 2/C(n+m, n);
+    ``"signs"``: n paired differences (sign or signed-rank test), 2/2^n; ``"permutations"``: n random orders, 1/(n+1).
 
     Examples
     --------
@@ -130,8 +117,8 @@ def minimum_p(test: Literal["pairing", "groups", "signs", "permutations"], n: in
 
 
 def _two_quantiles(power: float, alpha: float) -> float:
-    require_number(power, "power", low=0, high=1, open_low=True, open_high=True)
-    require_number(alpha, "alpha", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(power, "power")
+    require_fraction(alpha, "alpha")
     normal = NormalDist()
     return normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)
 
@@ -145,7 +132,7 @@ def _lost(method: CorrelationMethod) -> int:
 
 
 def _check_kappa(kappa: float, prevalence: float) -> None:
-    require_number(prevalence, "prevalence", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(prevalence, "prevalence")
     lowest = max(-prevalence / (1 - prevalence), -(1 - prevalence) / prevalence)
     require_number(kappa, "kappa", low=lowest, high=1, open_high=True)
 

@@ -14,21 +14,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anima.checks import require_choice, require_columns, require_number, show
+from anima.checks import require_choice, require_columns, require_fraction, show
 from anima.errors import InputError
-from anima.stats.agreement import KappaInterval, Weights, agreement_weights
-from anima.stats.bootstrap import RngLike, cluster_codes
-from anima.stats.estimate import Estimate, Presentable, estimates_frame, frame_html, plot_estimates
-from anima.stats.jackknife import sums_estimate
+from anima.stats.agreement import Weights, agreement_weights, scale_positions
+from anima.stats.bootstrap import sums_estimate
+from anima.stats.estimate import Estimate, Presentable
+from anima.stats.resampling import RngLike, cluster_codes
+from anima.stats.weighted import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+    from anima.stats.bootstrap import IntervalMethod
+
+
 _MAX_CELLS = 20_000_000
 _MANY_STEPS = 50  # a scale with more steps is continuous for all purposes
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
@@ -36,22 +39,11 @@ Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 
 @dataclass(frozen=True)
 class Ratings:
-    """A long table of ratings as a matrix, with what was lost on the way.
+    """A long table of ratings as a matrix: scale, rows and columns in order of appearance, and what was lost on the
+    way.
 
-    Parameters
-    ----------
-    codes
-        ``(items, raters)`` positions on the scale, −1 where there is no rating.
-    labels
-        The scale: declared categories, or the values found, sorted.
-    items, raters
-        Names of rows and columns, in order of first appearance.
-    n_missing
-        Rows of the table without a value.
-    clusters
-        Cluster code of each item, or None.
-    declared
-        Whether the scale was declared.
+    ``codes`` holds ``(items, raters)`` positions on the scale ``labels`` (−1: no rating), ``n_missing`` counts rows
+    without a value, ``clusters`` the cluster of each item, ``declared`` says whether the scale was declared.
     """
 
     codes: NDArray[np.intp]
@@ -106,11 +98,8 @@ def ratings(
 ) -> Ratings:
     """Return a long table of ratings as :class:`Ratings`.
 
-    Raises
-    ------
-    InputError
-        On missing columns, two ratings of one item by one rater (merging them silently would hide repeats), values
-        outside the declared categories, and items that lie in two clusters.
+    Refused: missing columns, two ratings of one item by one rater (merging them silently would hide repeats), values
+    outside the declared categories, and items that lie in two clusters.
     """
     import pandas as pd
 
@@ -135,16 +124,10 @@ def ratings(
             raise InputError(f"column {value!r} holds infinite values: drop them first")
     else:
         labels = list(categories)
-        if len(set(labels)) != len(labels):
-            raise InputError(f"categories must be distinct, got {show(labels)}")
-    places = pd.Index(labels).get_indexer(pd.Index(values.tolist())) if len(values) else np.empty(0, int)
-    if (places < 0).any():
-        outside = values.iloc[int(np.argmax(places < 0))]
-        raise InputError(f"value {show(outside)} is not among the declared categories {show(labels)}")
     item_codes, items = pd.factorize(frame[item])
     rater_codes, raters = pd.factorize(frame[rater])
     codes = np.full((len(items), len(raters)), -1, dtype=np.intp)
-    codes[item_codes[present], rater_codes[present]] = places
+    codes[item_codes[present], rater_codes[present]] = scale_positions(values.tolist(), labels)
     groups = None
     if cluster:
         pairs = frame[[item, cluster]].drop_duplicates()
@@ -157,8 +140,8 @@ def ratings(
 def fleiss_kappa(frame: pd.DataFrame | Ratings, **options: Any) -> Estimate:
     """Return Fleiss' kappa: chance agreement from the pooled shares of the classes (Fleiss 1971).
 
-    Items with fewer than two ratings add to the shares only, as in Gwet (2014, ch. 2); with complete data this is
-    Fleiss' formula. Options as in :func:`krippendorff_alpha` without ``scale``.
+    Items with fewer than two ratings add to the shares only, as in Gwet (2014, ch. 2). Options as in
+    :func:`krippendorff_alpha` without ``scale``.
     """
     return _coefficient("Fleiss' kappa", frame, _fleiss_terms, **options)
 
@@ -189,28 +172,23 @@ def krippendorff_alpha(frame: pd.DataFrame | Ratings, *, scale: Scale = "nominal
     scale
         Kind of difference: ``"nominal"``, ``"ordinal"`` (ranks), ``"interval"`` or ``"ratio"`` (needs values >= 0).
         Chosen by the scale, never by which alpha is larger.
-    item, rater, value
-        Names of the columns (default ``"item"``, ``"rater"``, ``"value"``).
+    item, rater, value, cluster
+        Names of the columns (default ``"item"``, ``"rater"``, ``"value"``, none).
     categories
         The declared scale in order; needed for ordinal text.
-    cluster
-        Column of clusters of items (dialogue, scenario).
     interval
         ``"auto"``/``"analytic"``: Fisher's z with a jackknife error over items (clusters) and a t quantile;
         ``"percentile"``, ``"bca"``: bootstrap over items (clusters).
-    level, n_resamples, rng, name
-        As everywhere.
 
     Returns
     -------
     Estimate
         ``n`` counts pairable items (two ratings or more), ``n_dropped`` the other items; ``extra`` has n_raters,
-        n_missing (rows without a value) and unused steps. Undefined when all pairable ratings are equal or fewer than
-        2 items are pairable.
+        n_missing and unused steps. Undefined when all pairable ratings are equal or fewer than 2 items are pairable.
 
     Notes
     -----
-    Krippendorff (2011), *Computing Krippendorff's alpha-reliability*. Pinned to the ``krippendorff`` package in
+    Krippendorff (2011), *Computing Krippendorff's alpha-reliability*. Pinned to ``krippendorff`` in
     ``tests/stats/test_raters.py``.
     """
     require_choice(scale, "scale", ("nominal", "ordinal", "interval", "ratio"))
@@ -227,30 +205,20 @@ class Reliability(Presentable):
     base_rates: dict[str, float]
     majority_baseline: float
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per coefficient."""
-        return estimates_frame(self.estimates)
+    def _rows(self) -> list[Estimate]:
+        return list(self.estimates)
 
     def summary(self) -> str:
         """Return one sentence."""
         values = ", ".join(f"{e.name} {e.value:.3f}" if e.defined else f"{e.name} undefined" for e in self.estimates)
         return f"{values}; the commonest class alone would agree with {self.majority_baseline:.1%} of the ratings."
 
-    def _repr_html_(self) -> str:
-        return frame_html(self.estimates) + f"<p>Always the commonest class: {self.majority_baseline:.1%}.</p>"
-
-    def plot(self, **options: Any) -> Any:
-        """Draw the coefficients under one another."""
-        return plot_estimates(self.estimates, **options)
-
 
 def reliability(frame: pd.DataFrame, *, scale: Scale = "nominal", **options: Any) -> Reliability:
     """Return percent agreement, Fleiss' kappa, AC1/AC2 and alpha (and ICC(2,1) for interval scales) of one table.
 
-    With more than 50 distinct values only alpha and ICC: single values hardly ever agree.
-
-    Disagreement among the coefficients is information: percent agreement far above kappa with AC1 high means that one
-    class rules. Options as in :func:`krippendorff_alpha`.
+    Disagreement among them is information: percent agreement far above kappa with AC1 high means that one class rules.
+    With more than 50 distinct values only alpha and ICC. Options as in :func:`krippendorff_alpha`.
     """
     names = ("item", "rater", "value", "categories", "cluster")
     data = ratings(frame, **{key: options.pop(key) for key in names if key in options})
@@ -286,7 +254,7 @@ def _coefficient(
     frame: pd.DataFrame | Ratings,
     terms_of: Callable[[Ratings], Terms],
     *,
-    interval: KappaInterval = "auto",
+    interval: IntervalMethod = "auto",
     level: float = 0.95,
     n_resamples: int = 2000,
     rng: RngLike = None,
@@ -296,7 +264,7 @@ def _coefficient(
     **columns: Any,
 ) -> Estimate:
     require_choice(interval, "interval", ("auto", "analytic", "percentile", "bca"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     data = frame if isinstance(frame, Ratings) else ratings(frame, **columns)
     rated = (data.codes >= 0).sum(axis=1)
     pairable = int((rated >= 2).sum())

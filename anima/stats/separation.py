@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anima.checks import require_choice, require_number
+from anima.checks import require_choice, require_fraction
 from anima.errors import InputError
-from anima.stats.bootstrap import RngLike, estimate_from_distribution, leave_one_out, resample_counts, resolve_rng
-from anima.stats.correlation import IntervalMethod, paired
-from anima.stats.estimate import Estimate, Status
+from anima.stats.bootstrap import estimate_from_counts
+from anima.stats.correlation import paired
+from anima.stats.estimate import Estimate
 from anima.stats.weighted import Floats, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from anima.stats.bootstrap import IntervalMethod
+    from anima.stats.resampling import RngLike
+
 
 def rank_biserial(scores: ArrayLike, outcome: ArrayLike, **options: Any) -> Estimate:
-    """Return Cureton's rank-biserial correlation of a score with a binary outcome: 2 AUC − 1.
-
-    Probability that a positive outscores a negative, minus the reverse. Options and interval as in :func:`auc`.
-    """
+    """Return the rank-biserial correlation of a score with a binary outcome, 2 AUC − 1 (Cureton); options as in :func:`auc`."""
     area = auc(scores, outcome, **options)
     title = options.get("name") or "rank-biserial correlation"
-    turned = {"name": title, "value": 2 * area.value - 1, "low": 2 * area.low - 1, "high": 2 * area.high - 1}
-    return Estimate(**{**area.__dict__, **turned})
+    return replace(area, name=title, value=2 * area.value - 1, low=2 * area.low - 1, high=2 * area.high - 1)
 
 
 def auc(
@@ -40,26 +40,15 @@ def auc(
     rng: RngLike = None,
     name: str | None = None,
 ) -> Estimate:
-    """Return the area under the ROC curve of a score for a binary outcome, ties counting one half.
+    """Return the area under the ROC curve of a score for a binary outcome (0 and 1), ties counting one half.
 
-    Parameters
-    ----------
-    scores
-        Numbers; missing ones are dropped with their outcome.
-    outcome
-        0 and 1 (or booleans).
-    interval
-        ``"analytic"``: DeLong's variance on the logit scale (DeLong et al. 1988, Biometrics 44, 837–845); with perfect
-        separation, where that variance is 0, method 5 of Newcombe (2006, Statistics in Medicine 25, 559–573).
-        ``"percentile"`` and ``"bca"`` resample, by cluster when ``clusters`` is given.
-
-    Notes
-    -----
-    Value pinned to ``sklearn.metrics.roc_auc_score``; p-value is scipy's Mann–Whitney test (exact without ties up to
-    8 per group).
+    ``interval="analytic"``: DeLong's variance on the logit scale (DeLong et al. 1988, Biometrics 44, 837–845); with
+    perfect separation, where that variance is 0, method 5 of Newcombe (2006, Statistics in Medicine 25, 559–573).
+    ``"percentile"`` and ``"bca"`` resample, by cluster when ``clusters`` is given. The value is pinned to
+    ``sklearn.metrics.roc_auc_score``; the p-value is scipy's Mann–Whitney test (exact without ties up to 8 per group).
     """
     require_choice(interval, "interval", ("auto", "analytic", "percentile", "bca"))
-    require_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    require_fraction(level)
     title = name or "AUC"
     s, y, groups, dropped = paired(scores, outcome, clusters, names=("scores", "outcome"))
     if odd := set(np.unique(y)) - {0.0, 1.0}:
@@ -80,17 +69,14 @@ def auc(
     if interval in ("percentile", "bca") or groups is not None:
         if interval == "analytic":
             raise InputError("interval='analytic' supposes independent pairs: pass 'percentile' with clusters")
-        source, seed = resolve_rng(rng)
         n_units = len(s) if groups is None else int(groups.max()) + 1
 
         def values(counts: Floats) -> Floats:
             return _weighted_auc(counts if groups is None else counts[:, groups], codes, y)
 
-        distribution = np.concatenate([values(block) for block in resample_counts(n_units, n_resamples, source)])
-        jackknife = np.concatenate([values(rest) for rest in leave_one_out(n_units)]) if interval == "bca" else None
-        return estimate_from_distribution(
-            title, value, distribution, method="bca" if interval == "bca" else "percentile", jackknife=jackknife,
-            n_units=n_units, clustered=groups is not None, seed=seed, **common,
+        return estimate_from_counts(
+            title, value, values, n_units, n_resamples=n_resamples, method=interval, rng=rng, clustered=groups is not None,
+            **common,
         )  # fmt: skip
     z = normal_quantile(level)
     variance = _delong_variance(s[y == 1], s[y == 0])
@@ -103,9 +89,8 @@ def auc(
         low, high = _newcombe_interval(value, positives, negatives, z)
         method = "Newcombe, method 5"
     few = min(positives, negatives)
-    status: Status = "unreliable" if few < 5 else "ok"
-    reason = f"only {few} of the rarer outcome" if few < 5 else ""
-    return Estimate(title, value, low, high, method=method, status=status, reason=reason, **common)
+    notes = [f"only {few} of the rarer outcome"] if few < 5 else []
+    return Estimate.noted(title, value, low, high, notes, method=method, **common)
 
 
 def _weighted_auc(weights: Floats, codes: NDArray[np.intp], y: Floats) -> Floats:

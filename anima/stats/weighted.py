@@ -22,21 +22,10 @@ _MAX_KENDALL = 3000  # tau holds three n by n tables
 def weighted_correlation(
     counts: Floats, x: Floats, y: Floats, method: CorrelationMethod = "spearman", groups: NDArray[np.intp] | None = None
 ) -> Floats:
-    """Return the correlation of each resample, given how often each unit stands in it.
+    """Return the correlation of each resample ``(m,)`` of complete pairs, NaN where x or y is constant within it.
 
-    Parameters
-    ----------
-    counts
-        ``(m, units)`` multiplicities, see :func:`anima.stats.bootstrap.resample_counts`.
-    x, y
-        Complete pairs, finite.
-    groups
-        Unit of each pair; None when the pairs are the units.
-
-    Returns
-    -------
-    ndarray
-        ``(m,)``, NaN where x or y is constant within the resample.
+    ``counts``: ``(m, units)`` multiplicities (:func:`anima.stats.resampling.resample_counts`); ``groups``: the unit of
+    each pair, None when the pairs are the units.
     """
     if method == "pearson":
         return _weighted_pearson(counts, x, y, groups)
@@ -47,19 +36,11 @@ def weighted_correlation(
 
 
 def pearson_table(blocks: Iterable[Floats], x: Floats, y: Floats) -> Floats:
-    """Return Pearson's r of all pairs of columns for each resample of rows: many correlations share their resamples.
+    """Return Pearson's r of all pairs of columns for each resample of rows, ``(all m, p, q)``; NaN where a column is
+    constant.
 
-    Parameters
-    ----------
-    blocks
-        Multiplicities ``(m, rows)`` in blocks, as :func:`anima.stats.bootstrap.resample_counts` yields them.
-    x, y
-        ``(rows, p)`` and ``(rows, q)``, complete; pass ranks for an approximate Spearman (ranked once).
-
-    Returns
-    -------
-    ndarray
-        ``(all m, p, q)``, NaN where a column is constant within the resample.
+    ``blocks`` are multiplicities ``(m, rows)``; ``x`` and ``y`` are ``(rows, p)`` and ``(rows, q)``, complete; pass
+    ranks for an approximate Spearman (ranked once).
     """
     n, p = x.shape
     joined = np.column_stack([x, y])

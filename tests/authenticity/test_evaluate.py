@@ -235,6 +235,31 @@ def test_a_threshold_is_chosen_by_hand(toy: Any, tmp_path: Path) -> None:
     assert "0.900" in found.summary()
 
 
+@pytest.mark.filterwarnings("ignore::anima.errors.DegenerateDataWarning")
+def test_what_is_not_labelled_is_no_mismatch(toy: Any, tmp_path: Path) -> None:
+    text = "Validate this now."
+    rows = [
+        {"id": "a", "response": text, "sentences": [{"text": text, "intent": "VALIDATE"}]},
+        {"id": "b", "response": text, "sentences": []},
+        {"id": "c", "response": text, "sentences": [{"text": text, "intent": None}]},
+    ]
+    path = tmp_path / "g.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    found = evaluate(toy(), path, n_resamples=50)
+    assert (found.estimates["chain match"].value, found.estimates["chain match"].n) == (1, 1)
+    assert found.rows["chain_match"].isna().tolist() == [False, True, True]
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert calibrate(toy(), path, [0.2, 0.4]).points["overall_chain"].tolist() == [1, 1]
+    for kept in rows[1:]:  # nothing to go by: no threshold can be better than another
+        path.write_text(json.dumps(kept))
+        alone = evaluate(toy(), path, n_resamples=50)
+        assert alone.estimates["chain match"].status == "undefined"
+        assert "undefined" in alone.summary()
+        json.dumps(alone.to_dict(), allow_nan=False)
+        with pytest.raises(InputError, match="golden labels no intent"):
+            calibrate(toy(), path, [0.2, 0.4])
+
+
 def test_pole_cuts_are_quantiles_of_the_reference(toy: Any, tmp_path: Path) -> None:
     texts = {
         "certainty": "It is certain, wholly certain.",
@@ -271,6 +296,8 @@ def test_pole_cuts_are_quantiles_of_the_reference(toy: Any, tmp_path: Path) -> N
     ("options", "message"),
     [
         ({"grid": [2]}, r"grid\[0\] must lie in \[-1, 1\], got 2"),
+        ({"grid": 0.5}, "grid must be a list of numbers, got float 0.5"),
+        ({"grid": "0.5"}, "grid must be a list of numbers, got str '0.5'"),
         ({"grid": ["a"]}, r"grid\[0\] must be a number"),
         ({"grid": [0.7], "target": "poles"}, r"grid must lie in \(0, 0.5\], got 0.7"),
         ({"target": "markers"}, "target must be one of 'intent', 'poles'"),

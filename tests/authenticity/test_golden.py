@@ -75,6 +75,12 @@ def test_little_is_enough(tmp_path: Path) -> None:
         ),
         ({"markers": "DUAL_ANGLE"}, "field 'markers' must be a list of strings, got 'DUAL_ANGLE'"),
         ({"suppressed": [1]}, r"field 'suppressed' must be a list of strings, got \[1\]"),
+        (
+            {"regime": "controll"},
+            "field 'regime' must be one of control, genuine, mixed, plain or null, got 'controll'",
+        ),
+        ({"pole": "neutral"}, "field 'pole' must be one of certainty, doubt, edge, none or null, got 'neutral'"),
+        ({"response": "Great! \ud83d"}, "field 'response' holds a lone surrogate"),
         ({"regime": 1}, "field 'regime' must be a string, got 1"),
         ({"score_ranges": 4}, r"field 'score_ranges' must be a list of \[low, high\], got 4"),
         ({"score_ranges": [[10]]}, r"field 'score_ranges\[0\]' must be \[low, high\] within 0 to 100, got \[10\]"),

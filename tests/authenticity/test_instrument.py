@@ -147,6 +147,15 @@ def test_keywords_eager_and_off(toy: Toy, toy_embedder: Any) -> None:
     assert all(step.keyword is None for step in toy().analyze(reply, keywords="off").steps)
 
 
+def test_the_whole_sentence_is_the_keyword_unless_a_part_is_nearer(bundled: Instrument) -> None:
+    whole = "What a lovely question about sourdough, and one that most home bakers never get round to asking!"
+    for classifier in ("centroid", "hybrid"):
+        step = bundled.with_settings(classifier=classifier).analyze(whole).steps[0]
+        assert step.intent == "VALIDATE"
+        assert step.keyword is not None
+        assert step.keyword.text == whole
+
+
 def test_a_plain_sentence_is_its_own_keyword_at_no_cost(toy: Toy, toy_embedder: Any) -> None:
     found = toy().analyze("Nothing here to see.")
     calls = len(toy_embedder.calls)
@@ -273,7 +282,7 @@ def test_an_embedder_that_answers_badly_is_named(toy: Toy, toy_embedder: Any, mo
     instrument = toy()
     instrument.analyze("Validate this now.")
     monkeypatch.setattr(type(toy_embedder), "embed", lambda self, texts: np.full((len(texts), self.dim), np.nan))
-    with pytest.raises(BadEmbeddingError, match=r"toy-1 .* NaN"):
+    with pytest.raises(BadEmbeddingError, match=r"toy-1 .* length one, the first nan for 'Probe this now.'"):
         instrument.analyze("Probe this now.")
     monkeypatch.setattr(type(toy_embedder), "embed", lambda self, texts: np.ones((1, 3)))
     with pytest.raises(BadEmbeddingError, match=r"shape \(1, 3\)"):

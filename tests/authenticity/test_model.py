@@ -121,6 +121,26 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(toy: Any, private_cache
     assert found.classifier == "linear"
 
 
+def test_any_id_makes_a_file_name(toy: Any, toy_embedder: Any, private_cache: Path) -> None:
+    toy_embedder.id = "../../my:model\0é @1"
+    toy(classifier="linear").analyze("Validate this now.")
+    [path] = private_cache.rglob("*.*")
+    assert path.parent == private_cache / "models"
+    assert path.name.endswith("-.._.._my_model_é__1.npz")
+
+
+def test_what_could_not_be_written_leaves_nothing_behind(
+    toy: Any, private_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.warns(CacheWarning, match="could not be kept"):
+        toy(classifier="linear").analyze("Validate this now.")
+    assert list((private_cache / "models").iterdir()) == []
+
+
 def test_the_key_knows_what_matters(toy: Any) -> None:
     from dataclasses import replace
 

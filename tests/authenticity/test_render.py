@@ -137,7 +137,7 @@ def test_html_shows_every_part_in_words() -> None:
     text = Page(analysis_html(example())).text
     for part in (
         "Is it dear?", "◆ VALIDATE", "○ plain", "● CALIBRATE", "negated by “not”", "does not count", "closes softly", "a soft closing",
-        "performed certainty", "+0.060", "−0.020", "+0.050", "shadow leads", "0.70", "Near text.", "T14", "genuine moves prevail", "fake-1",
+        "performed certainty", "+0.060", "−0.020", "+0.050", "shadow leads", "0.70", "Near text.", "T14", "genuine moves are at least half", "fake-1",
         "regime changes",
     ):  # fmt: skip
         assert part in text, part

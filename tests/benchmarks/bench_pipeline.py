@@ -73,7 +73,9 @@ def main() -> None:
         instrument.analyze(r, keywords="off").chain for r in replies[:50]
     ]
     words = sum(len(text.split()) for text in flat) / len(flat)
-    print(f"{REPLIES} replies, {words:.1f} words a sentence, {len(unique)} distinct texts; results alone and together equal: {same}")
+    print(
+        f"{REPLIES} replies, {words:.1f} words a sentence, {len(unique)} distinct texts; results alone and together equal: {same}"
+    )
     print(f"analyze_many {together:.2f} s = {REPLIES / together:.0f} replies/s")
     print(f"embedding alone {embedding:.2f} s; analyze_many / embedding = {together / embedding:.3f}")
     print(f"the embedder's own batch call {peer:.2f} s; analyze_many / that = {together / peer:.3f}")
@@ -114,7 +116,12 @@ def main() -> None:
         ),
     ]
     rows = [
-        {"stage": s, "ms_per_reply": round(t / REPLIES * 1000, 3), "share": round(t / together, 3), "note": note}
+        {
+            "stage": s,
+            "ms_per_reply": round(t / REPLIES * 1000, 3),
+            "share": round(t / sum(time for _, time, _ in stages), 3),
+            "note": note,
+        }
         for s, t, note in stages
     ]
     keyword = median_time(lambda: Instrument(None, embedder).analyze_many(keyword_replies, keywords="eager"), 1) / len(
@@ -132,7 +139,7 @@ def main() -> None:
             "stages": rows,
             "remark": (
                 f"All together {together / REPLIES * 1000:.1f} ms a reply ({REPLIES / together:.0f} replies a second), "
-                f"{together / embedding - 1:.0%} more than embedding the same texts. "
+                f"{max(0.0, together / embedding - 1):.0%} more than embedding the same texts. "
                 f"Keywords, when looked at, cost another {keyword * 1000:.0f} ms a reply. "
                 "Each server embedder has its own price, and a judge would cost seconds."
             ),

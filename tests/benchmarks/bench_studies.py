@@ -22,7 +22,7 @@ from anima.metaeval import (
     correlation_study,
     rubric_predictive_validity,
 )
-from anima.stats.bootstrap import percentile_interval, resample_indices
+from anima.stats.resampling import percentile_interval, resample_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable

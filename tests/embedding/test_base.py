@@ -125,6 +125,14 @@ def test_a_password_in_a_refused_name_is_not_shown():
 def test_what_is_no_embedder_is_refused():
     with pytest.raises(InputError, match="or have id, dim and embed; got int 3"):
         get_embedder(3)
+    table = TableEmbedder(["a"], [[1.0, 0.0]])
+    assert get_embedder(table) is table
+    for name in (7, ""):  # a cache could not tell its vectors from others
+        table.id = name
+        with pytest.raises(InputError, match="got TableEmbedder"):
+            get_embedder(table)
+    with pytest.raises(InputError, match="got type <class"):
+        get_embedder(TableEmbedder)
 
 
 def test_names_load_their_module_only_when_used():

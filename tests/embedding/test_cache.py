@@ -137,7 +137,13 @@ def test_errors_are_not_remembered(inner, path):
     [
         (np.ones((1, 3)), r"shape \(1, 3\)"),
         (np.ones((2, 16)), r"shape \(2, 16\)"),
-        (np.full((1, 16), np.nan), "gave NaN"),
+        (np.full((1, 16), np.nan), "length one, the first nan for 'text 1'"),
+        (np.full((1, 16), np.inf), "length one, the first inf"),
+        (np.zeros((1, 16)), "length one, the first 0 "),
+        (np.ones((1, 16)), "length one, the first 4 .* divide each row"),
+        ([[1.0], [1.0, 2.0]], "no array of real numbers"),
+        (None, "no array of real numbers"),
+        (np.eye(1, 16) + 0j, "no array of real numbers .* complex"),
     ],
 )
 def test_wrong_rows_are_an_error_and_not_remembered(inner, rows, says):
@@ -221,10 +227,23 @@ def test_a_damaged_entry_is_made_again_and_repaired(inner, path, blob):
     assert inner.calls == [["text 1"]]
 
 
-def test_a_file_that_is_no_database_is_set_aside(inner, path):
+def test_a_file_of_another_kind_is_left_alone(inner, path):
+    """A path given by mistake, be it /etc/passwd: it must be there afterwards, under its name."""
     path.parent.mkdir()
+    path.write_text("my shopping list" * 100)
+    cached = CachedEmbedder(inner, memory=0, path=path)
+    with pytest.warns(CacheWarning, match="vectors.sqlite is a file of another kind and left alone"):
+        got = cached.embed(["text 1"])
+    assert np.array_equal(got, expected(["text 1"]))
+    assert files(path) == ["vectors.sqlite"]
+    assert path.read_text() == "my shopping list" * 100
+    assert cached.info().path is None
+
+
+def test_a_damaged_database_is_set_aside(inner, path):
     for n in (1, 2):
-        path.write_text("my shopping list" * 100)
+        CachedEmbedder(inner, path=path).embed(["text 1"])
+        damage(path, 100)
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         cached = CachedEmbedder(inner, path=path)
@@ -232,7 +251,6 @@ def test_a_file_that_is_no_database_is_set_aside(inner, path):
             got = cached.embed(["text 1"])
         assert np.array_equal(got, expected(["text 1"]))
     assert files(path) == ["vectors.sqlite", "vectors.sqlite.corrupt-1", "vectors.sqlite.corrupt-2"]
-    assert path.with_name("vectors.sqlite.corrupt-2").read_text() == "my shopping list" * 100
     inner.calls.clear()
     CachedEmbedder(inner, path=path).embed(["text 1"])  # the new file works
     assert inner.calls == []

@@ -172,6 +172,7 @@ def test_clusters_widen_the_interval():
         ([1], [1], {"scale": "ratio"}, "scale"),
         ([1, 2], [1, 2], {"clusters": ["a", None]}, "item 1 has none"),
         ([1, 7], [1, 2], {"categories": [1, 2, 3]}, "7 is not among the declared"),
+        ([[1]], [[1]], {}, r"must be numbers or text, got list \[1\]"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(judge, human, options, message):

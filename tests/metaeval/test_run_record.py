@@ -161,6 +161,12 @@ def test_which_model_names_pin_a_version(model, old, new):
     assert model_has_snapshot(model, schema="0.170") is new
 
 
+@pytest.mark.parametrize("schema", ["0.120.3", "0.170"])
+def test_a_model_name_is_a_str(schema):
+    with pytest.raises(InputError, match="model is None"):
+        model_has_snapshot(None, schema=schema)
+
+
 def test_a_record_reads_as_python_and_is_written_as_it_came():
     text = json.dumps(NEWER | {"costUsd": None, "costProvenance": {"kind": "uncaptured", "usd": None}, "extra": [1]})
     record = validate_run_record(json.loads(text), schema="0.170")

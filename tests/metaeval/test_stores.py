@@ -397,6 +397,18 @@ def test_a_repeated_row_is_merged_and_patches_come_last_whenever_it_is_read(tmp_
     assert [bad.line for bad in early.problems()] == [1]
 
 
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_an_update_cannot_give_another_id(tmp_path, kind):
+    """On disk it would be an update of a run that is nowhere, and the store could never be read again."""
+    store = MemoryTraceStore() if kind == "memory" else JsonlTraceStore(tmp_path)
+    store.append_run(RUN)
+    for name in ("runId", "run_id"):
+        with pytest.raises(InputError, match="run 1: runId cannot be changed"):
+            store.update_run("1", {name: "2"})
+    store.update_run("1", {"runId": "1", "status": "failed"})
+    assert [(run.run_id, run.status) for run in store.runs()] == [("1", "failed")]
+
+
 def test_an_update_without_its_record_is_an_error_that_repeats(tmp_path):
     (tmp_path / "spans.ndjson").write_text('{"spanId":"a","status":"ok","_update":true}\n')
     store = JsonlTraceStore(tmp_path)

@@ -75,6 +75,22 @@ store.flush()
 """
 
 
+SAME = """
+import sys
+from anima.errors import InputError
+from anima.metaeval import JsonlTraceStore
+
+store = JsonlTraceStore(sys.argv[1], durability="batch")
+sys.stdin.readline()
+for i in range(60):
+    try:
+        store.append_run({"runId": str(i), "scenarioId": "s", "startedAt": i, "status": "running"})
+        print(i)
+    except InputError:
+        pass
+"""
+
+
 def run_ids(kind: str, folder: Path) -> list[str]:
     if kind == "outcomes":
         return [record.run_id for record in JsonlOutcomeStore(folder).outcomes()]
@@ -150,3 +166,19 @@ def test_two_processes_appending_at_once_lose_nothing(tmp_path):
         assert own == [f"{name}-{i}" for i in range(10_000)]
     switches = sum(x[0] != y[0] for x, y in itertools.pairwise(stored))
     assert switches > 10, "the writers took turns too coarsely to prove anything"
+
+
+def test_of_several_processes_one_adds_a_run(tmp_path):
+    """Whether a run is new is checked under the same lock as it is written."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAME, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for writer in writers:  # all have started before one writes
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    added = [line for writer in writers for line in writer.communicate(timeout=240)[0].split()]
+    assert sorted(added, key=int) == [str(i) for i in range(60)]
+    assert len((tmp_path / "runs.ndjson").read_text().splitlines()) == 60

@@ -57,6 +57,16 @@ class Stamp:
 # --- public reports ---------------------------------------------------------------------------------------------------
 
 
+def test_one_scenario_is_no_cluster_and_is_said():
+    """One cluster would leave nothing to estimate an interval from."""
+    runs, outcomes = frames()
+    study = correlation_study(runs.assign(scenario_id="s"), outcomes, ["score"], ["csat"])
+    alone = correlation_study(runs, outcomes, ["score"], ["csat"])
+    assert study.pairs[0].estimate.n_clusters is None
+    assert study.pairs[0].estimate.low == alone.pairs[0].estimate.low
+    assert any("all runs are of one scenario" in note for note in study.notes)
+
+
 def test_latest_reads_the_metric_asked_for():
     # tangle-network/agent-eval 0.170.0, src/meta-eval/correlation-study.ts reduce('latest'): returned the csat value 4.
     outcomes = pd.DataFrame({"run_id": "a", "captured_at": [1, 2], "csat": [3, 4], "revenue": [10, 50]})

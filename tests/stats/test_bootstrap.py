@@ -4,7 +4,7 @@ from scipy import stats
 
 from anima.errors import InputError
 from anima.stats import bootstrap, bootstrap_sums, confusion_terms
-from anima.stats.bootstrap import counts_of, percentile_interval, resample_counts, resample_indices
+from anima.stats.resampling import counts_of, percentile_interval, resample_counts, resample_indices
 
 RNG = np.random.default_rng(7)
 SKEWED = RNG.gamma(1.5, size=60)
@@ -191,5 +191,8 @@ def test_bad_input_names_the_fix():
         bootstrap(mean, SKEWED, n_resamples=0)
     with pytest.raises(InputError, match="rng"):
         bootstrap(mean, SKEWED, rng="seed")
+    with pytest.raises(InputError, match="truth must have one axis"):
+        confusion_terms([[0]], [[1]], 2)
+    assert confusion_terms([], [], 2).shape == (0, 4)
     with pytest.raises(InputError, match="integer codes"):
         confusion_terms([0, 2], [0, 1], 2)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from anima.stats.bootstrap import resample_counts
 from anima.stats.concordance import concordance_terms, mean_concordance, mean_linear_agreement
 from anima.stats.intraclass import icc_of_sums
+from anima.stats.resampling import resample_counts
 
 # Cases in which the reference package maps degenerate data to 0 or 1; ours are undefined.
 DEGENERATE = {"all-equal-0.1", "constant-columns-differ", "one-constant-column", "n0", "one-rater"}

@@ -8,7 +8,7 @@ from scipy import stats
 
 from anima.errors import InputError
 from anima.stats import auc, bootstrap, correlation, permutation_p, rank_biserial
-from anima.stats.bootstrap import resample_counts, resample_indices
+from anima.stats.resampling import resample_counts, resample_indices
 from anima.stats.weighted import is_constant, midranks, pearson_table, weighted_correlation
 
 RNG = np.random.default_rng(11)
@@ -296,3 +296,8 @@ def test_reference_ranks(oracle_cases):
         if len(values):
             assert midranks(np.array(values, dtype=float)).tolist() == case["output"]
     assert ranks
+
+
+def test_an_integer_beyond_every_float_is_named():
+    with pytest.raises(InputError, match="x holds an integer that no float can"):
+        correlation([10**400, 1, 2], [1, 2, 3])

@@ -60,6 +60,7 @@ def test_max_t_keeps_power_and_handles_gaps():
 
 def test_single_pair_equals_a_permutation_test():
     x, y = RNG.normal(size=12), RNG.normal(size=12)
+    assert max_t(x, y, n_permutations=50, rng=0).shape == (1, 1)  # one axis is one column, not one row
     ours = max_t(x[:, None], y[:, None], method="pearson", n_permutations=4000)[0, 0]
     theirs = stats.permutation_test(
         (x,), lambda a: abs(stats.pearsonr(a, y).statistic), permutation_type="pairings", alternative="greater",

@@ -257,7 +257,7 @@ def _trajectory(analysis: Analysis) -> str:
         ("control among all", trajectory.control_density_all),
         ("genuine among all", trajectory.genuine_density),
         ("plain", trajectory.plain_share),
-        ("breaks per sentence", trajectory.pattern_break_density),
+        ("breaks per classified sentence", trajectory.pattern_break_density),
     )
     facts = "".join(f"<span>{name} <b>{number(value)}</b></span> " for name, value in figures)
     return (

@@ -175,6 +175,9 @@ def _sentences(analysis: Analysis, width: int) -> Table:
         ]
     if width >= _NARROW:
         columns.append(("sentence", {"no_wrap": False}))
+    known = any(step.has_keyword for step in steps)
+    if known:
+        columns.append(("keyword", {"no_wrap": False}))
     table = _table(*((name, {"no_wrap": True} | options) for name, options in columns))
     for step in steps:
         expected = step.predicted_next + (" ≠" if step.deviation else "")
@@ -186,6 +189,7 @@ def _sentences(analysis: Analysis, width: int) -> Table:
         ]
         cells += [Text(step.runner_up), Text(expected)] if width >= _WIDE else []
         cells += [_line(step.phrase)] if width >= _NARROW else []
+        cells += [_line(step.keyword.text if step.has_keyword and step.keyword else "")] if known else []
         table.add_row(*cells)
     return table
 
