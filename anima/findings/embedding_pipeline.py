@@ -233,7 +233,8 @@ def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.Data
             decides="gain" in estimate.name,
         )
     mixed = np.array([reply.regime == "mixed" for reply in golden])
-    breaks = np.array([analysis.trajectory.pattern_break_density for analysis in analyses])
+    # Where no sentence has a regime there is nothing to change between: no break.
+    breaks = np.nan_to_num([analysis.trajectory.pattern_break_density for analysis in analyses])
     genuine = np.array([analysis.trajectory.genuine_density for analysis in analyses])
     add(
         5,
