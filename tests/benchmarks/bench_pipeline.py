@@ -30,12 +30,12 @@ REPEATS = 3
 COSTS = Path(__file__).resolve().parents[2] / "book" / "results" / "costs.json"
 
 
-def make_replies(n: int) -> list[str]:
-    """Return ``n`` replies of five sentences put together from the written sentences, with numbers that keep sentences
-    distinct.
-    """
+def make_replies(n: int, *, distinct: bool = True) -> list[str]:
+    """Return ``n`` replies of five short written sentences; ``distinct`` adds a number, so that no sentence occurs twice."""
     rng = random.Random(1)
     sentences = [example.text for example in Reference.bundled().prototypes if len(example.text.split()) <= 12]
+    if not distinct:
+        return [" ".join(rng.choice(sentences) for _ in range(5)) for _ in range(n)]
     return [" ".join(f"{rng.choice(sentences).rstrip('.!?')} {i * 5 + k}." for k in range(5)) for i in range(n)]
 
 
@@ -77,6 +77,9 @@ def main() -> None:
         f"{REPLIES} replies, {words:.1f} words a sentence, {len(unique)} distinct texts; results alone and together equal: {same}"
     )
     print(f"analyze_many {together:.2f} s = {REPLIES / together:.0f} replies/s")
+    repeating = make_replies(REPLIES, distinct=False)
+    drawn = median_time(lambda: instrument.analyze_many(repeating, keywords="off"))
+    print(f"the same with sentences that recur {drawn:.2f} s = {REPLIES / drawn:.0f} replies/s")
     print(f"embedding alone {embedding:.2f} s; analyze_many / embedding = {together / embedding:.3f}")
     print(f"the embedder's own batch call {peer:.2f} s; analyze_many / that = {together / peer:.3f}")
     code = "import time; t = time.perf_counter(); import anima; print(time.perf_counter() - t)"
