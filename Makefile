@@ -12,6 +12,9 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 export UV_PYTHON_DOWNLOADS := never
+# Certificates of the machine, as pip uses them; the first name is the newer one.
+export UV_SYSTEM_CERTS ?= true
+export UV_NATIVE_TLS ?= true
 
 .PHONY: help setup book test lint types unit notebooks refresh model lock bench clean
 
@@ -23,14 +26,13 @@ setup: $(READY)
 # uv when it is there, plain venv and pip otherwise; versions from the committed lock either way.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "anima needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 ..."; exit 1; }
-	@if command -v uv >/dev/null 2>&1; then \
-		set -e; \
-		uv venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); \
-		uv pip install --quiet --python $(BIN)/python -r requirements.lock; \
-		uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
+	@if command -v uv >/dev/null 2>&1 && \
+		uv venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV) && \
+		uv pip install --quiet --python $(BIN)/python -r requirements.lock && \
+		uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; then :; \
 	else \
 		set -e; \
-		$(PYTHON) -m venv $(VENV); \
+		$(PYTHON) -m venv --clear $(VENV); \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock; \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
