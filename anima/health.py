@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
@@ -95,7 +96,7 @@ def _cache() -> HealthRow:
             "embedding cache", "ok", "in memory only (set ANIMA_EMBEDDING_CACHE to a file to keep vectors between runs)"
         )
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             verdict = connection.execute("PRAGMA quick_check").fetchone()[0]
     except sqlite3.Error as error:
         return HealthRow("embedding cache", "warning", f"{path}: {error}")

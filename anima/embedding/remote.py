@@ -91,8 +91,19 @@ class _RemoteEmbedder:
             parts = [self._embed_batch(batch) for batch in batches]
         else:
             pool = ThreadPoolExecutor(min(self._parallel, len(batches)), "anima-embed")
+            failed = threading.Event()
+
+            def work(batch: list[str]) -> Any:
+                if failed.is_set():  # the call raises before this result is used
+                    return None
+                try:
+                    return self._embed_batch(batch)
+                except BaseException:
+                    failed.set()
+                    raise
+
             try:
-                parts = list(pool.map(self._embed_batch, batches))
+                parts = list(pool.map(work, batches))
             finally:  # the first failure, or the user's interrupt, ends the call
                 pool.shutdown(wait=False, cancel_futures=True)
         for note in (note for _, notes in parts for note in notes):
