@@ -208,7 +208,7 @@ def correlation_study(
     Notes
     -----
     The reference package's numbers are reproduced in ``tests/metaeval/test_studies_oracle.py``; where ours differ on
-    purpose, the case and the reason stand in ``tests/metaeval/differences_studies.toml``.
+    purpose, the case and the reason stand in ``tests/metaeval/differences.toml``.
 
     Examples
     --------

@@ -20,7 +20,12 @@ from anima.metaeval import (
 )
 
 pytestmark = pytest.mark.oracle
-TABLE = tomllib.loads((Path(__file__).parent / "differences_judges.toml").read_text(encoding="utf-8"))
+_PART = ("agreement", "bias", "judge_calibration")
+TABLE = {
+    case: entry
+    for case, entry in tomllib.loads((Path(__file__).parent / "differences.toml").read_text(encoding="utf-8")).items()
+    if case.rsplit("-", 1)[0] in _PART
+}
 FILES = ("judge_calibration", "agreement", "bias")
 
 

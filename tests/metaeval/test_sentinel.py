@@ -27,7 +27,12 @@ from anima.metaeval import (
 from anima.metaeval.sentinel_drift import count_scale, drift_score
 from anima.stats import Estimate, cohen_kappa, lin_ccc
 
-DIFFERENCES = tomllib.loads((Path(__file__).parent / "differences_sentinel.toml").read_text(encoding="utf-8"))
+_PART = ("sentinel_report",)
+DIFFERENCES = {
+    case: entry
+    for case, entry in tomllib.loads((Path(__file__).parent / "differences.toml").read_text(encoding="utf-8")).items()
+    if case.rsplit("-", 1)[0] in _PART
+}
 META = {"at": "2026-01-01T00:00:00Z", "judge_id": "J", "judge_model": "m@1"}
 KAPPA, PASS = "calibrationKappa", "sentinelPassRate"
 PHRASES = {

@@ -28,7 +28,12 @@ from anima.metaeval import (
     Span,
 )
 
-DIFFERENCES = tomllib.loads((Path(__file__).parent / "differences_records.toml").read_text(encoding="utf-8"))
+_PART = ("outcome_store", "sentinel_shape", "sentinel_store", "trace_store")
+DIFFERENCES = {
+    case: entry
+    for case, entry in tomllib.loads((Path(__file__).parent / "differences.toml").read_text(encoding="utf-8")).items()
+    if case.rsplit("-", 1)[0] in _PART
+}
 RUN = {"runId": "1", "scenarioId": "s", "startedAt": 10, "status": "completed"}
 SPAN = {"spanId": "a", "runId": "1", "kind": "llm", "name": "n", "startedAt": 1}
 SNAPSHOT = {"at": "2026-01-01T00:00:00Z", "judgeId": "J", "judgeModel": "m@1", "metrics": {"irr": 0.8}}
