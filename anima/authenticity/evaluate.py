@@ -192,14 +192,16 @@ def evaluate_analyses(
             f"replies and analyses must be as many and at least one, got {len(replies)} and {len(analyses)}"
         )
     rows = pd.DataFrame([_row(reply, analysis) for reply, analysis in zip(replies, analyses, strict=True)])
-    labels = (*catalogue(), UNCLASSIFIED)
+    found_labels = [align(reply, analysis) for reply, analysis in zip(replies, analyses, strict=True)]
+    # A reference folder may bring intents of its own: each is a label like the others, and never the golden one.
+    foreign = dict.fromkeys(x for row in found_labels for x in row if x != UNCLASSIFIED and x not in catalogue())
+    labels = (*catalogue(), *foreign, UNCLASSIFIED)
     gold, detected, owner = [], [], []
-    for i, (reply, analysis) in enumerate(zip(replies, analyses, strict=True)):
-        for sentence, label in zip(reply.sentences, align(reply, analysis), strict=True):
+    for i, (reply, found_here) in enumerate(zip(replies, found_labels, strict=True)):
+        for sentence, label in zip(reply.sentences, found_here, strict=True):
             if sentence.intent is not None:
                 gold.append(labels.index(sentence.intent))
-                # A reference folder may bring intents of its own; whatever they are, they are not the golden one.
-                detected.append(labels.index(label) if label in labels else len(labels) - 1)
+                detected.append(labels.index(label))
                 owner.append(i)
     estimates: dict[str, Estimate] = {}
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)

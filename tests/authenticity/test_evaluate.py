@@ -186,6 +186,26 @@ def test_sentences_are_aligned_by_overlap(toy: Any, golden: Path) -> None:
     assert align(reply, toy().analyze("")) == [UNCLASSIFIED] * 3
 
 
+@pytest.mark.filterwarnings("ignore::anima.errors.DegenerateDataWarning")
+def test_an_intent_outside_the_catalogue_is_never_right(toy: Any, golden: Path) -> None:
+    replies = load_golden(golden)
+    analyses = toy().analyze_many([reply.response for reply in replies])
+    known = evaluate_analyses(replies, analyses, n_resamples=50)
+    # A folder's own intent in the place of every plain label: as many right answers less, as many false alarms more.
+    renamed = [
+        replace(a, steps=tuple(replace(s, intent="OWN") if s.intent == UNCLASSIFIED else s for s in a.steps))
+        for a in analyses
+    ]
+    found = evaluate_analyses(replies, renamed, n_resamples=50)
+    assert found.labels[-2:] == ("OWN", UNCLASSIFIED)
+    plain = known.confusion[-1, -1]
+    assert plain == 2
+    lost = known.estimates["sentence accuracy"].value - found.estimates["sentence accuracy"].value
+    assert lost == pytest.approx(plain / 6)
+    own = found.per_intent.set_index("intent").loc["OWN"]
+    assert (own["support"], own["f1"]) == (0, 0)
+
+
 def test_a_set_without_labelled_sentences_is_measured_by_its_chains(toy: Any, tmp_path: Path) -> None:
     path = tmp_path / "golden_tests.json"
     path.write_text(
