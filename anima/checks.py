@@ -178,6 +178,19 @@ def require_floats(values: object, name: str) -> NDArray[np.float64]:
     return numbers
 
 
+def require_array(values: object, name: str) -> NDArray[np.float64]:
+    """Return ``values`` as a float array of its own shape; anything that is no number is refused, infinities stay."""
+    import numpy as np
+
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "USOMm" and any(isinstance(item, str | bytes) for item in array.ravel().tolist()):
+            raise TypeError("text")
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold numbers, got {show(values)}: convert them first") from None
+
+
 def _missing(value: object) -> bool:
     """Return whether a scalar stands for a missing value: None, NaN, NaT or pandas' NA."""
     return value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value

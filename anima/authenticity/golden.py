@@ -185,7 +185,12 @@ def load_golden(source: str | Path | Sequence[GoldenReply] | None = None) -> tup
     if path.suffix == ".json":
         return _service_set(path)
     rows = read_jsonl(path, required=("id", "response", "sentences"))
-    return tuple(_reply(row, f"{path}:{number}") for number, row in rows)
+    replies, lines = [], dict[str, int]()
+    for number, row in rows:
+        replies.append(reply := _reply(row, f"{path}:{number}"))
+        if (first := lines.setdefault(reply.id, number)) != number:
+            raise DataError(f"{path}:{number}: field 'id': {reply.id!r} is also that of line {first}; ids are unique")
+    return tuple(replies)
 
 
 def _loaded(source: object) -> tuple[GoldenReply, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, TypeVar, cast, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from anima.checks import show
@@ -67,6 +67,16 @@ class Record(BaseModel):
         frozen=True,
         serialize_by_alias=True,
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_spelling(cls, given: Any) -> Any:
+        """Refuse a field given in both spellings: one of the two values would be lost."""
+        if isinstance(given, Mapping):
+            for name, item in cls.model_fields.items():
+                if item.alias not in (None, name) and name in given and item.alias in given:
+                    raise ValueError(f"fields {name!r} and {item.alias!r} are the same one: give it once")
+        return given
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as in its file: camelCase, absent fields left out, unknown ones as they came."""

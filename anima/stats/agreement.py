@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_floats, require_fraction, show
+from anima.checks import require_array, require_choice, require_floats, require_fraction, show
 from anima.errors import InputError
 from anima.stats.bootstrap import FEW_ITEMS, bootstrap_sums, confusion_terms
 from anima.stats.estimate import Estimate
@@ -179,7 +179,7 @@ def kappa_intervals(tables: Floats, weights: Floats, level: float = 0.95) -> tup
 
 def wilson_interval(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Return Wilson's score interval of a proportion; NaN where n is 0."""
-    x, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
+    x, total = require_array(hits, "hits"), require_array(n, "n")
     z2 = normal_quantile(level) ** 2
     with np.errstate(all="ignore"):
         p = x / total

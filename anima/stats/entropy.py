@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anima.checks import require_array
 from anima.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def entropy(counts: ArrayLike, *, base: float = 2.0, normalized: bool = False) -
     An empty class adds 0 (the limit of p log p). ``normalized`` divides by the entropy of equal shares over all given
     classes: 0 to 1, NaN for a single class.
     """
-    values = np.asarray(counts, dtype=np.float64)
+    values = require_array(counts, "counts")
     if values.ndim != 1 or (values < 0).any() or not np.isfinite(values).all():
         raise InputError("counts must be one axis of finite numbers, none below 0")
     total = values.sum()

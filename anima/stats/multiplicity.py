@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_int
+from anima.checks import require_array, require_choice, require_int
 from anima.errors import InputError
 from anima.stats.resampling import RngLike, numpy_rng
 from anima.stats.weighted import midranks
@@ -36,7 +36,7 @@ def adjust_p(p_values: ArrayLike, *, method: Literal["holm", "bh", "bonferroni"]
     [0.03, 0.06, 0.06]
     """
     require_choice(method, "method", ("holm", "bh", "bonferroni"))
-    p = np.asarray(p_values, dtype=np.float64)
+    p = require_array(p_values, "p_values")
     if p.ndim != 1:
         raise InputError(f"p_values must have one axis, got shape {p.shape}")
     known = ~np.isnan(p)

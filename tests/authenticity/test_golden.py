@@ -47,6 +47,11 @@ def test_a_reply_in_our_form(tmp_path: Path) -> None:
     assert load_golden(str(tmp_path / "golden.jsonl")) == load_golden([reply]) == (reply,)
 
 
+def test_ids_are_unique(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"golden\.jsonl:2: field 'id': .* is also that of line 1"):
+        load_golden(_file(tmp_path, GOOD, GOOD))
+
+
 def test_little_is_enough(tmp_path: Path) -> None:
     [reply] = load_golden(_file(tmp_path, {"id": 7, "response": "Hm.", "sentences": []}))
     assert reply == GoldenReply("7", "Hm.", None, "", (), (), frozenset(), frozenset(), frozenset(), None, None, None)

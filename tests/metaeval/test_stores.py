@@ -464,3 +464,9 @@ def test_files_change_hands_with_the_clock_running(tmp_path):
     assert len(stamps) == 2
     assert min(stamps) >= before
     assert pd.DataFrame(dicts(store.outcomes()))["runId"].tolist() == ["0", "1", "2"]
+
+
+def test_a_field_given_in_both_spellings_is_refused():
+    given = {"run_id": "a", "runId": "b", "scenarioId": "s", "startedAt": 1, "status": "running"}
+    with pytest.raises(ValidationError, match="'run_id' and 'runId' are the same one"):
+        Run.model_validate(given)

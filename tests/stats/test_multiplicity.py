@@ -6,8 +6,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from anima.errors import InputError
-from anima.stats import adjust_p, correlation, max_t, minimum_p, n_for_correlation, n_for_kappa
-from anima.stats.agreement import kappa_of_tables
+from anima.stats import adjust_p, correlation, entropy, max_t, minimum_p, n_for_correlation, n_for_kappa
+from anima.stats.agreement import kappa_of_tables, wilson_interval
 from anima.stats.power import n_for_correlation_width, n_for_kappa_width, n_for_proportion_width
 
 RNG = np.random.default_rng(6)
@@ -112,3 +112,9 @@ def test_smallest_p():
     assert minimum_p("pairing", 500) == 0
     with pytest.raises(InputError, match="second group"):
         minimum_p("groups", 3)
+
+
+@pytest.mark.parametrize("function", [adjust_p, entropy, lambda hits: wilson_interval(hits, 10)])
+def test_text_is_refused_by_name(function):
+    with pytest.raises(InputError, match="must hold numbers, got"):
+        function(["0.1", "0.2"])
