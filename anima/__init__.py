@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from anima import authenticity, embedding, metaeval, negation, stats, text
-    from anima.api import analyze, analyze_frame, analyze_many, calibrate, evaluate, instrument
+    from anima import authenticity, corpora, embedding, lexicon, metaeval, negation, stats, text
+    from anima.api import analyze, analyze_frame, analyze_many, calibrate, evaluate, instrument, load_corpus
 
-_PACKAGES = ("authenticity", "embedding", "metaeval", "negation", "stats", "text")
+_PACKAGES = ("authenticity", "corpora", "embedding", "lexicon", "metaeval", "negation", "stats", "text")
 
 __all__ = [
     "analyze",
@@ -22,9 +22,12 @@ __all__ = [
     "analyze_many",
     "authenticity",
     "calibrate",
+    "corpora",
     "embedding",
     "evaluate",
     "instrument",
+    "lexicon",
+    "load_corpus",
     "metaeval",
     "negation",
     "stats",

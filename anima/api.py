@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from anima.authenticity.instrument import Instrument, KeywordMode, Settings
 from anima.authenticity.rules import get_rules
 from anima.checks import require_columns, require_instance, require_text
+from anima.corpora import load_corpus as load_corpus
 from anima.embedding import CachedEmbedder, Embedder, get_embedder
 from anima.errors import InputError
 from anima.settings import env

@@ -25,6 +25,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+corpora = typer.Typer(help="List, fetch and verify the external corpora.", no_args_is_help=True)
+app.add_typer(corpora, name="corpora")
+
 Embedder = Annotated[str | None, typer.Option(help="bundled, ollama:MODEL[@URL] or openai:MODEL@URL.")]
 Rules = Annotated[str, typer.Option(help="anima or reference.")]
 Classifier = Annotated[str | None, typer.Option(help="centroid, centroids, linear or hybrid; default: the rules' own.")]
@@ -261,6 +264,50 @@ def book(execute: Annotated[bool, typer.Option(help="Run the notebooks first.")]
     from anima.publish import build_book
 
     typer.echo(f"the book: {build_book(execute=execute)}")
+
+
+@corpora.command("list")
+def list_corpora() -> None:
+    """Say what each corpus is, its licence, where it is published, and whether it is on this machine."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    from anima.corpora import registry
+
+    table = Table("name", "what", "licence", Column("published at", overflow="fold"), "here", box=None)
+    for item in registry().values():
+        table.add_row(item.name, item.title, item.licence, item.homepage, "yes" if item.present else "sample only")
+    Console().print(table)
+
+
+@corpora.command("fetch")
+def fetch_corpora(
+    names: Annotated[list[str], typer.Argument(help="Names, as `anima corpora list` gives them.")],
+    force: Annotated[bool, typer.Option(help="Fetch again what is there and whole.")] = False,
+) -> None:
+    """Fetch corpora into the user's cache folder (or ANIMA_CORPORA); an interrupted fetch goes on where it stopped."""
+    from anima.corpora import fetch, registry
+
+    for name in names:
+        require_choice(name, "name", tuple(registry()))
+    for name in names:
+        typer.echo(fetch(name, force=force).summary())
+
+
+@corpora.command("verify")
+def verify_corpora(
+    names: Annotated[list[str] | None, typer.Argument(help="Names; without any, all corpora that are here.")] = None,
+) -> None:
+    """Compare the files of corpora with the registered hashes; exit code 1 if one is damaged, or named and absent."""
+    from anima.corpora import registry, verify
+
+    found = [verify(name) for name in names or [name for name, item in registry().items() if item.present]]
+    for item in found:
+        typer.echo(item.summary())
+    if not found:
+        typer.echo("no external corpus is on this machine; `anima corpora fetch NAME` gets one")
+    if any(item.state != "verified" for item in found):
+        raise typer.Exit(1)
 
 
 @app.command()

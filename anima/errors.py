@@ -28,6 +28,10 @@ class RecordError(DataError):
         self.path = path
 
 
+class CorpusMissingError(DataError):
+    """An external corpus is not on this machine; the message says how to get it."""
+
+
 class SettingsError(AnimaError, ValueError):
     """A setting has a value that cannot be used."""
 
@@ -50,6 +54,21 @@ class ModelNotFoundError(EmbeddingError):
 
 class BadEmbeddingError(EmbeddingError):
     """The server answered with something that is not a usable vector."""
+
+
+class JudgeError(AnimaError):
+    """The judge's server gave no complete answer.
+
+    ``reason`` is one word, for tables (:data:`anima.judge.client.Reason`); ``content`` and ``thinking`` are what had
+    come until then.
+    """
+
+    def __init__(self, message: str, reason: str, *, content: str = "", thinking: str = "") -> None:
+        super().__init__(message)
+        self.reason, self.content, self.thinking = reason, content, thinking
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.reason), {"content": self.content, "thinking": self.thinking}
 
 
 class AnimaWarning(UserWarning):

@@ -51,6 +51,15 @@ def corpora_dir() -> Path:
     return user_cache_dir() / "corpora"
 
 
+def results_dir() -> Path | None:
+    """Return the folder of the published results: the checkout's ``book/results``, or the copy inside a wheel."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "_results", package.parent / "book" / "results"):
+        if folder.is_dir():
+            return folder
+    return None
+
+
 def env(name: str, default: str) -> str:
     """Return the environment's ``ANIMA_<name>``; unset or blank means ``default``."""
     return os.environ.get(ENV_PREFIX + name, "").strip() or default

@@ -14,7 +14,8 @@ import numpy as np
 from anima.checks import require_int, require_text, require_texts, show
 from anima.embedding.base import has_vector
 from anima.embedding.server import NoRouteError, Server, TextTooLongError
-from anima.errors import BadEmbeddingError, InputError, ModelNotFoundError, TruncationWarning
+from anima.endpoint import OLLAMA_URL, model_name, there
+from anima.errors import BadEmbeddingError, ModelNotFoundError, TruncationWarning
 from anima.settings import env
 from anima.vectors import unit
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-OLLAMA_URL: Final = "http://localhost:11434"
 OLLAMA_MODEL: Final = "mxbai-embed-large"
 
 
@@ -152,10 +152,7 @@ class _RemoteEmbedder:
         try:
             vectors, notes = self._ask(batch)
         except ModelNotFoundError as error:
-            names = self._models()
-            more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-            there = f" It has {', '.join(names[:10])}{more}." if names else ""
-            raise ModelNotFoundError(f"{error}.{there} {self._missing_hint}") from None
+            raise ModelNotFoundError(f"{error}.{there(self._models())} {self._missing_hint}") from None
         if len(vectors) != len(batch):
             raise BadEmbeddingError(f"{self.id} at {self.url} gave {len(vectors)} embeddings for {len(batch)} texts")
         return np.stack([self._checked(v, text) for v, text in zip(vectors, batch, strict=True)]), notes
@@ -219,8 +216,7 @@ class OllamaEmbedder(_RemoteEmbedder):
         parallel: int = 2,
         **options: Any,
     ) -> None:
-        # The same model under two names would be two models for caches and profiles.
-        model = _name(model or OLLAMA_MODEL).removesuffix(":latest")
+        model = model_name(model or OLLAMA_MODEL)
         address = (url or env("OLLAMA_URL", OLLAMA_URL)).strip().rstrip("/").removesuffix("/api")
         hint = "start it with `ollama serve`, or correct the URL"
         server = Server(f"ollama:{model}", address, hint=hint, connections=parallel, **options)
@@ -298,12 +294,11 @@ class OpenAIEmbedder(_RemoteEmbedder):
         key = (api_key or os.environ.get("OPENAI_API_KEY", "")).strip() or None
         address = require_text(url, "url").strip().rstrip("/").removesuffix("/v1")
         hint = "start the server, or correct the URL"
-        server = Server(f"openai:{_name(model)}", address, hint=hint, connections=parallel, api_key=key, **options)
+        model = model_name(model)
+        server = Server(f"openai:{model}", address, hint=hint, connections=parallel, api_key=key, **options)
         # Servers give the same name to different models, so that the address belongs to the identity.
         server.name += f"@{server.url.partition('://')[2]}"
-        super().__init__(
-            _name(model), server, dim=dim, batch_size=batch_size, batch_chars=batch_chars, parallel=parallel
-        )
+        super().__init__(model, server, dim=dim, batch_size=batch_size, batch_chars=batch_chars, parallel=parallel)
 
     def _ask(self, batch: list[str]) -> tuple[list[Any], list[str]]:
         body = self._server.post("/v1/embeddings", {"model": self.model, "input": batch})
@@ -321,10 +316,3 @@ class OpenAIEmbedder(_RemoteEmbedder):
 
     def _models(self) -> list[str]:
         return self._server.listed("/v1/models", "data", "id")
-
-
-def _name(model: str) -> str:
-    name = require_text(model, "model").strip()
-    if not name:
-        raise InputError("model is blank: give the name of an embedding model")
-    return name

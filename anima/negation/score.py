@@ -1,4 +1,4 @@
-"""One ruler for negation scope: readers of CD-SCO and NUBes, the score, and trivial baselines.
+"""One ruler for negation scope: gold from CD-SCO, NUBes and the written sentences, the score, and trivial baselines.
 
 Protocol. The unit is the sentence (in NUBes the line); word tokens only. Gold is the union over the sentence of the scope
 tokens to the right of their cue (view "right") or of all scope tokens ("full", CD-SCO only), the cue's own tokens left
@@ -17,17 +17,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from anima.errors import DataError
+from anima.corpora import negation
+from anima.corpora.files import Files
+from anima.corpora.negation import Negation
 from anima.negation.scope import scopes
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from anima.corpora.base import Corpus
+    from anima.corpora.negation import Span
     from anima.negation.cues import Lang
     from anima.negation.scope import View
 
 _WORD: Final = re.compile(r"\w+(?:['’]\w+)*")
-_GLUED: Final = re.compile(r"[.,;:!?’”)\]…]+|n['’]t|['’](?:s|ll|re|ve|m|d)")
+_HAS_WORD: Final = re.compile(r"\w")
 _CUE_WORDS: Final = "no not never nobody nothing nowhere neither nor none cannot without nunca jamás nadie nada ningún ninguna ninguno tampoco ni sin"
 _CUES: Final = frozenset(_CUE_WORDS.split())
 _MARK: Final = re.compile(r"[.,;:!?—…]")
@@ -47,90 +51,78 @@ Predictor = Callable[[Sentence], "set[int] | frozenset[int]"]
 
 
 def read_cd_sco(path: str | Path, view: View = "right") -> Iterator[Sentence]:
-    """Yield the sentences of one CD-SCO file in the format of the *SEM 2012 shared task.
-
-    Raises
-    ------
-    DataError
-        If a line has too few columns.
-    """
+    """Yield the sentences of one CD-SCO file; errors as in :func:`anima.corpora.negation.cd_sco`."""
     path = Path(path)
-    line = 1
-    for block in path.read_text(encoding="utf-8-sig").replace("\r\n", "\n").strip().split("\n\n"):
-        rows = [row.split("\t") for row in block.splitlines()]
-        for at, row in enumerate(rows):
-            if len(row) < 8 or len(row) != len(rows[0]):
-                raise DataError(
-                    f"{path}:{line + at}: {len(row)} columns where the sentence has {len(rows[0])} (at least 8)"
-                )
-        line += len(rows) + 1
-        n_cues = 0 if rows[0][7:] == ["***"] else (len(rows[0]) - 7) // 3
-        gold: set[int] = set()
-        for k in range(n_cues):
-            cue = {i for i, row in enumerate(rows) if row[7 + 3 * k] != "_"}
-            scope = {i for i, row in enumerate(rows) if row[8 + 3 * k] != "_"}
-            # A word with a negative affix is cue and scope at once: it counts as cue.
-            gold |= {i for i in scope - cue if view == "full" or i > min(cue)}
-        text, offsets = "", []
-        for row in rows:
-            text += "" if not text or _GLUED.fullmatch(row[3]) else " "
-            offsets.append((len(text), len(text) + len(row[3])))
-            text += row[3]
-        kept = [i for i, row in enumerate(rows) if re.search(r"\w", row[3])]
-        yield Sentence(
-            text,
-            [rows[i][3] for i in kept],
-            [offsets[i] for i in kept],
-            frozenset(j for j, i in enumerate(kept) if i in gold),
-        )
+    for item in negation.cd_sco(Files(path.parent), path):
+        yield _sentence(item.text, item.tokens, item.negations, view)
 
 
 def read_nubes(folder: str | Path) -> Iterator[Sentence]:
     """Yield the lines of the brat files of NUBes under a folder, syntactic negation only, to the right of the cue."""
-    for path in sorted(Path(folder).rglob("*.ann")):
-        text = path.with_suffix(".txt").read_text(encoding="utf-8")
-        spans, pairs = _brat(path)
-        start = 0
-        for line in text.split("\n"):
-            offsets = [match.span() for match in _WORD.finditer(line)]
-            cues = {
-                key: span
-                for key, span in spans.items()
-                if span[0] == "NegSynMarker" and start <= span[1] < start + len(line)
-            }
-            gold: set[int] = set()
-            cue_tokens: set[int] = set()
-            for i, (low, high) in enumerate(offsets):
-                low, high = low + start, high + start
-                if any(low >= cue[1] and high <= cue[2] for cue in cues.values()):
-                    cue_tokens.add(i)
-                for cue_key, scope_key in pairs:
-                    scope = spans.get(scope_key)
-                    if cue_key in cues and scope and low >= scope[1] and high <= scope[2] and low >= cues[cue_key][1]:
-                        gold.add(i)
-            if offsets:
-                yield Sentence(line, [line[low:high] for low, high in offsets], offsets, frozenset(gold - cue_tokens))
-            start += len(line) + 1
+    files = Files(Path(folder))
+    for path in sorted(files.folder.rglob("*.ann")):
+        for item in negation.nubes(files, path):
+            yield _sentence(item.text, None, item.negations, "right", syntactic=True)
 
 
-def _brat(path: Path) -> tuple[dict[str, tuple[str, int, int]], list[tuple[str, str]]]:
-    """Return the entities (kind, first and last character) and the pairs of cue and scope of a brat file."""
-    spans: dict[str, tuple[str, int, int]] = {}
-    pairs: list[tuple[str, str]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        part = line.split("\t")
-        try:
-            if part[0].startswith("T"):
-                kind, where = part[1].split(" ", 1)
-                places = re.findall(r"\d+", where)
-                spans[part[0]] = (kind, int(places[0]), int(places[-1]))
-            elif part[0].startswith("R") and (
-                match := re.match(r"(?:Scope|DiscScope) Arg1:(T\d+) Arg2:(T\d+)", part[1])
-            ):
-                pairs.append((match[1], match[2]))
-        except (IndexError, ValueError):
-            raise DataError(f"{path}:{number}: not a brat annotation: {line!r}") from None
-    return spans, pairs
+def read_corpus(corpus: Corpus, view: View = "right") -> list[Sentence]:
+    """Return the sentences of a loaded corpus of negation in its order; of NUBes under the protocol of NUBes.
+
+    Shown equal to the readers of files by ``tests/negation/test_score.py``.
+    """
+    found: dict[str, dict[int, Negation]] = {}
+    columns = (corpus.labels[name] for name in ("utterance_id", "scheme", "label", "start", "end", "group"))
+    for key, scheme, kind, start, end, group in zip(*columns, strict=True):
+        groups = found.setdefault(key, {})
+        item = groups.get(group, Negation(kind, (), ()))
+        cue, scope = (
+            ((*item.cue, (start, end)), item.scope) if scheme == "cue" else (item.cue, (*item.scope, (start, end)))
+        )
+        groups[group] = Negation(kind, cue, scope)
+    syntactic = any("NegSynMarker" in labels for labels in corpus.schemes.values()) and not corpus.sample
+    frame = corpus.utterances
+    return [
+        _sentence(text, tokens, found.get(key, {}).values(), view, syntactic=syntactic)
+        for key, text, tokens in zip(frame["utterance_id"], frame["text"], frame["tokens"], strict=True)
+    ]
+
+
+def _sentence(
+    text: str,
+    tokens: tuple[Span, ...] | None,
+    negations: Iterable[Negation],
+    view: View,
+    *,
+    syntactic: bool = False,
+) -> Sentence:
+    """Return a sentence with its gold; ``syntactic`` is the protocol of NUBes.
+
+    There the tokens of every cue are left out and a token counts when it lies wholly inside a span, since the words
+    are not the corpus' own; elsewhere only a negation's own cue is left out of its scope, and a token that a span
+    touches counts: a word with a negative affix is cue and scope at once, and counts as cue.
+    """
+    spans = tokens or [match.span() for match in _WORD.finditer(text)]
+    offsets = [(low, high) for low, high in spans if _HAS_WORD.search(text, low, high)]
+    gold: set[int] = set()
+    cues: set[int] = set()
+    for kind, cue, scope in negations:
+        if syntactic and kind != "NegSynMarker":
+            continue
+        own = _indices(offsets, cue, whole=syntactic)
+        first = min(low for low, _ in cue)
+        reach = _indices(offsets, scope, whole=syntactic)
+        gold |= {i for i in reach - own if view == "full" or offsets[i][0] >= first}
+        cues |= own if syntactic else set()
+    return Sentence(text, [text[low:high] for low, high in offsets], offsets, frozenset(gold - cues))
+
+
+def _indices(offsets: list[Span], spans: Iterable[Span], *, whole: bool) -> set[int]:
+    return {
+        i
+        for start, end in spans
+        for i, (low, high) in enumerate(offsets)
+        if (start <= low and high <= end if whole else low < end and start < high)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,153 @@
+"""Loading a corpus by name, from a folder of its format, or its written sample."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from anima.checks import require_choice
+from anima.corpora import casino, delidata, generic, negation
+from anima.corpora.build import Builder
+from anima.corpora.files import Files
+from anima.corpora.registry import Entry, entry, registry
+from anima.errors import CorpusMissingError, DataError, DataWarning, InputError
+from anima.jsonl import no_collection
+from anima.settings import data_path
+
+if TYPE_CHECKING:
+    from anima.corpora.base import Corpus
+
+Read = Callable[[Files, Builder], None]
+WRITTEN: Final = "negation"
+_WRITTEN_SCHEMES: Final[Mapping[str, Sequence[str]]] = {"cue": ("negation",), "scope": ("negation",)}
+
+
+class _Format(NamedTuple):
+    read: Read
+    matches: Callable[[Path], bool]
+    read_sample: Read
+
+
+def _english(files: Files, builder: Builder) -> None:
+    negation.read_written(files, builder, "en")
+
+
+def _spanish(files: Files, builder: Builder) -> None:
+    negation.read_written(files, builder, "es")
+
+
+_FORMATS: Final = {
+    "casino": _Format(casino.read, lambda folder: any(folder.glob("casino_*.json")), casino.read),
+    "delidata": _Format(delidata.read, lambda folder: bool(delidata.group_files(folder)), delidata.read),
+    "cd-sco": _Format(negation.read_cd_sco, lambda folder: bool(negation.cd_sco_files(folder)), _english),
+    "nubes": _Format(negation.read_nubes, lambda folder: next(folder.rglob("*.ann"), None) is not None, _spanish),
+}
+
+
+def load_corpus(name: str | os.PathLike[str], *, sample: bool | None = None) -> Corpus:
+    """Load a corpus.
+
+    Parameters
+    ----------
+    name
+        ``"casino"``, ``"delidata"``, ``"cd-sco"`` or ``"nubes"``; ``"negation"`` for the sentences written for this
+        project, English and Spanish; or the path of a folder in the format of one of them or of ConvoKit, whose
+        hashes are then not compared with registered ones.
+    sample
+        True for the invented sample of the same format, False to demand the corpus; None takes the corpus when it is
+        on this machine, else the sample with a :class:`~anima.errors.DataWarning`.
+
+    Raises
+    ------
+    CorpusMissingError
+        If the corpus is demanded and absent.
+    DataError
+        If its files are damaged, or differ from the registered ones; the message names file, place, field and fix.
+
+    Notes
+    -----
+    Counts and outcomes are shown equal to independent ones by ``tests/corpora``.
+    """
+    if isinstance(name, os.PathLike) or os.sep in name:
+        if sample is not None:
+            raise InputError(
+                f"sample is for registered corpora: leave it out when loading the folder {os.fspath(name)!r}"
+            )
+        return _load_folder(Path(name).expanduser())
+    require_choice(name, "name", (*registry(), WRITTEN))
+    if name == WRITTEN:
+        if sample is False:
+            raise InputError(f"sample must not be False for {WRITTEN!r}: it is written for this project")
+        return _build(WRITTEN, data_path("samples/negation"), negation.read_written, _WRITTEN_SCHEMES, sample=True)
+    item = entry(name)
+    if sample is None and not item.present:
+        warnings.warn(
+            f"{name}: the corpus is not in {item.folder}; its SAMPLE, invented for this project, is loaded instead. {_get(item)}",
+            DataWarning,
+            stacklevel=2,
+        )
+        sample = True
+    if sample:
+        written = item.sample == "samples/negation"
+        schemes = _WRITTEN_SCHEMES if written else item.schemes
+        return _build(name, data_path(item.sample), _FORMATS[name].read_sample, schemes, sample=True)
+    if not item.present:
+        raise CorpusMissingError(f"{name}: the corpus is not in {item.folder}. {_get(item)}")
+    corpus = _build(name, item.folder, _FORMATS[name].read, item.schemes, item)
+    if problems := item.problems(corpus.provenance.files):
+        raise DataError(
+            f"{item.folder}: {problems[0]}: run `anima corpora fetch --force {name}`, or load the folder by its path "
+            "if it is meant to differ"
+        )
+    return corpus
+
+
+def _get(item: Entry) -> str:
+    return item.manual or f"Run `anima corpora fetch {item.name}` to get it."
+
+
+def _load_folder(folder: Path) -> Corpus:
+    if not folder.is_dir():
+        raise CorpusMissingError(f"{folder}: no such folder: give a folder, or one of {', '.join(registry())}")
+    if generic.is_convokit(folder):
+        return generic.from_convokit(folder)
+    found = [name for name, form in _FORMATS.items() if form.matches(folder)]
+    if len(found) != 1:
+        what = " and ".join(found) if found else "no known corpus"
+        raise DataError(
+            f"{folder}: looks like {what}: give a folder that holds one of {', '.join(_FORMATS)} or a ConvoKit corpus; "
+            "for a table use anima.corpora.from_table"
+        )
+    item = entry(found[0])
+    return _build(item.name, folder, _FORMATS[item.name].read, item.schemes, item, registered=False)
+
+
+def _build(
+    name: str,
+    folder: Path,
+    read: Read,
+    schemes: Mapping[str, Sequence[str]],
+    item: Entry | None = None,
+    *,
+    sample: bool = False,
+    registered: bool = True,
+) -> Corpus:
+    files = Files(folder)
+    builder = Builder(files, schemes)
+    with no_collection():
+        read(files, builder)
+        if item is None or sample:
+            title = f"SAMPLE for {name}: invented for this project, in the format of the corpus"
+            return builder.build(name, sample=True, title=title, source="written for this project", licence="MIT")
+        return builder.build(
+            name,
+            title=item.title,
+            source=item.homepage,
+            licence=item.licence,
+            citation=item.citation,
+            version=item.version if registered else "",
+            verified=registered and not item.problems(files.hashes),
+        )

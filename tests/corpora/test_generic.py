@@ -1,0 +1,238 @@
+"""ConvoKit folders and tables of one's own, with the public reports on ids, replies and empty texts."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anima.corpora import from_convokit, from_table, load_corpus
+from anima.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def reports(oracle: Path) -> dict[str, dict]:
+    lines = (oracle / "cases" / "public_bug_reports.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["id"]: row for row in map(json.loads, lines) if row["area"] == "io"}
+
+
+def convokit(folder: Path, rows: list[dict[str, Any]], conversations: dict[str, Any] | None = None) -> Path:
+    folder.mkdir(exist_ok=True)
+    base = {"conversation_id": "c", "speaker": "ann", "text": "Hello", "meta": {}, "reply-to": None, "timestamp": 0}
+    lines = (json.dumps({**base, **row}) for row in rows)
+    (folder / "utterances.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if conversations is not None:
+        (folder / "conversations.json").write_text(json.dumps(conversations), encoding="utf-8")
+    return folder
+
+
+def table(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.oracle
+def test_zeros_of_ids_and_the_word_na_stay(tmp_path: Path, reports: dict) -> None:
+    assert reports["BR125"]["input"] == "id 007, text NA"
+    corpus = from_table(table(tmp_path / "a.csv", "id,text\n007,NA\n008,None\n"), utterance_id="id")
+    assert corpus.utterances[["utterance_id", "text", "status"]].values.tolist() == [
+        ["007", "NA", "ok"],
+        ["008", "None", "ok"],
+    ]
+
+
+@pytest.mark.oracle
+def test_long_ids_stay_text_beside_a_blank(tmp_path: Path, reports: dict) -> None:
+    assert "72057594038135102" in reports["BR124"]["input"]
+    corpus = from_table(table(tmp_path / "a.csv", "who,text\n72057594038135102,a\n,b\n"), speaker="who")
+    assert corpus.utterances["speaker"].tolist() == ["72057594038135102", ""]
+
+
+@pytest.mark.oracle
+def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path, reports: dict) -> None:
+    assert reports["BR121"]["right_result"] == "'id'"
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xef\xbb\xbfid,text\r\n1,Hello\r\n")
+    corpus = from_table(path, utterance_id="id")
+    assert corpus.utterances["utterance_id"].tolist() == ["1"]
+    assert (corpus.report.boms, corpus.report.crlf_files) == (1, 1)
+
+
+@pytest.mark.oracle
+def test_replies_that_lead_nowhere_are_roots(tmp_path: Path, reports: dict) -> None:
+    assert "reply_to is themselves or a missing id" in reports["BR126"]["input"]
+    rows = [
+        {"id": "a"},
+        {"id": "b", "reply-to": "b"},
+        {"id": "d", "reply-to": "gone"},
+        {"id": "e", "reply-to": "a"},
+        {"id": "f", "reply-to": "g"},
+        {"id": "g", "reply-to": "f"},
+        {"id": "h", "reply-to": "a", "conversation_id": "other"},
+    ]
+    corpus = from_convokit(convokit(tmp_path / "c", rows))
+    report = corpus.report
+    assert (report.self_replies, report.dangling_replies, report.cyclic_replies) == (1, 2, 1)
+    assert corpus.utterances.set_index("utterance_id")["reply_to"].to_dict() == {
+        "a": "",
+        "b": "",
+        "d": "",
+        "e": "a",
+        "f": "g",
+        "g": "",
+        "h": "",
+    }
+    assert "1 self replies, 2 dangling replies, 1 cyclic replies" in report.summary()
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.integers(min_value=-1, max_value=9), min_size=1, max_size=8))
+def test_replies_always_make_a_forest(tmp_path_factory: pytest.TempPathFactory, targets: list[int]) -> None:
+    rows = [{"id": str(i), "reply-to": None if to < 0 else str(to)} for i, to in enumerate(targets)]
+    corpus = from_convokit(convokit(tmp_path_factory.mktemp("forest"), rows))
+    parent = dict(zip(corpus.utterances["utterance_id"], corpus.utterances["reply_to"], strict=True))
+    for start in parent:
+        at, steps = start, 0
+        while at:
+            at, steps = parent[at], steps + 1
+            assert steps <= len(parent)
+    report = corpus.report
+    wrong = report.self_replies + report.dangling_replies + report.cyclic_replies
+    told = sum(to >= 0 for to in targets)
+    assert sum(bool(value) for value in parent.values()) == told - wrong
+    assert report.self_replies == sum(to == i for i, to in enumerate(targets))
+    assert report.dangling_replies == sum(to >= len(targets) for to in targets)
+
+
+@pytest.mark.oracle
+def test_duplicate_ids_and_conversations_without_id(tmp_path: Path, reports: dict) -> None:
+    assert "duplicate utterance ids in two conversations" in reports["BR127"]["input"]
+    rows = [{"id": "1"}, {"id": "1", "conversation_id": "d"}, {"id": "2", "reply-to": "1", "conversation_id": "d"}]
+    folder = convokit(tmp_path / "c", rows)
+    with pytest.raises(DataError, match=r"jsonl:2: utterance_id '1' is a duplicate of .*jsonl:1"):
+        from_convokit(folder)
+    corpus = from_convokit(folder, ids="composite")
+    assert corpus.utterances["utterance_id"].tolist() == ["c:1", "d:1", "d:2"]
+    assert corpus.utterances["reply_to"].tolist() == ["", "", "d:1"]
+    with pytest.raises(DataError, match=r"jsonl:1: conversation_id must be a string or an integer, got None"):
+        from_convokit(convokit(tmp_path / "n", [{"id": "1", "conversation_id": None}]))
+
+
+@pytest.mark.oracle
+def test_empty_utterances_are_kept_and_marked(tmp_path: Path, reports: dict) -> None:
+    assert reports["BR128"]["input"] == "empty utterances"
+    rows = [{"id": "a", "text": ""}, {"id": "b", "text": " \u3000\n"}, {"id": "c", "text": None}, {"id": "d"}]
+    corpus = from_convokit(convokit(tmp_path / "c", rows))
+    assert corpus.utterances["status"].tolist() == ["empty", "empty", "empty", "ok"]
+    assert corpus.report.empty_texts == 3
+
+
+def test_convokit_metadata_labels_and_splits(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "meta": {"act": ["ask", "thank"], "text": "raw", "score": 2}},
+        {"id": "b", "meta": {"act": "ask"}, "user": "bob", "reply-to": "a"},
+        {"id": "c", "meta": {"act": None}},
+    ]
+    folder = convokit(tmp_path / "mine", rows, {"c": {"meta": {"split": "test", "topic": "tea"}}})
+    corpus = from_convokit(folder, labels={"act": "act"})
+    assert corpus.name == "mine"
+    assert corpus.label_names("act") == ("ask", "thank")
+    assert corpus.labelled("act")[["split", "ask", "thank"]].values.tolist() == [
+        ["test", True, True],
+        ["test", True, False],
+    ]
+    assert corpus.utterances["meta_text"].tolist()[0] == "raw"
+    assert corpus.dialogues.loc[0, "topic"] == "tea"
+    assert load_corpus(folder).report.utterances == 3
+    with pytest.raises(InputError, match="has any of the meta keys 'acts'"):
+        from_convokit(folder, labels={"act": "acts"})
+    with pytest.raises(InputError, match="scheme must be one of 'act', got 'deed'"):
+        corpus.labelled("deed")
+
+
+def test_tables_with_columns_of_ones_own(tmp_path: Path) -> None:
+    text = 'conv,n,who,said,tags,part\nx,1,ann,"Hi, you",greet,train\ny,2,bob,Bye,"greet, close,",test\nx,3,bob,"Two\nlines",,train\n'
+    corpus = from_table(
+        table(tmp_path / "t.csv", text),
+        text="said",
+        dialogue_id="conv",
+        utterance_id="n",
+        speaker="who",
+        split="part",
+        labels={"tag": "tags"},
+        label_separator=",",
+    )
+    assert corpus.utterances[["utterance_id", "dialogue_id", "turn", "text", "reply_to"]].values.tolist() == [
+        ["1", "x", 0, "Hi, you", ""],
+        ["3", "x", 1, "Two\nlines", "1"],
+        ["2", "y", 0, "Bye", ""],
+    ]
+    assert corpus.labelled("tag")[["split", "close", "greet"]].values.tolist() == [
+        ["train", False, True],
+        ["test", True, True],
+    ]
+    assert corpus.report.stray_commas == 1
+
+
+def test_json_lines_with_fields_of_ones_own(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "t.jsonl",
+        '{"id": 7, "text": "NA", "tags": ["b", "a"], "x": 1.5}\n\n{"id": "007", "text": "b", "tags": []}\n',
+    )
+    corpus = from_table(path, utterance_id="id", labels={"tag": "tags"})
+    assert corpus.utterances["utterance_id"].tolist() == ["7", "007"]
+    assert corpus.label_names("tag") == ("a", "b")
+    assert corpus.utterances["x"].tolist()[0] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,words\n1,a\n", r"t\.csv:1: lacks the field 'text'; it has 'id', 'words'"),
+        ("id,text\n1,a,b\n", r"t\.csv:2: 3 cells where the header has 2"),
+        ("id,text\n1\n", r"t\.csv:2: 1 cells where the header has 2"),
+        ("id,text\n1,a\n1,b\n", r"t\.csv:3: utterance_id '1' is a duplicate of .*t\.csv:2"),
+        ("id,text\n,a\n", r"t\.csv:2: utterance_id must be a non-empty string, got ''"),
+        ("id,text,id\n1,a,2\n", r"t\.csv:1: more than one column 'id'"),
+        ('id,text\n1,"a\n2,b\n', r"t\.csv:3: not a table .*quotation mark may be unpaired"),
+        ("", r"t\.csv:1: lacks the fields 'text', 'id'; it has none"),
+        ("id,text\n", "no utterance found"),
+    ],
+)
+def test_bad_tables_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        from_table(table(tmp_path / "t.csv", text), utterance_id="id")
+
+
+def test_bad_json_lines_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"t\.jsonl:2: corrupt JSON line"):
+        from_table(table(tmp_path / "t.jsonl", '{"text": "a"}\n{"text": "b\n'))
+    with pytest.raises(DataError, match=r"t\.jsonl:1: text must be a string, got 3"):
+        from_table(table(tmp_path / "t.jsonl", '{"text": 3}\n'))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\r"), max_size=12).filter(
+            lambda text: "\x00" not in text
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_every_text_survives_a_table(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerows([["text", "n"], *([text, str(i)] for i, text in enumerate(texts))])
+    corpus = from_table(path)
+    assert corpus.utterances["text"].tolist() == texts
+    assert corpus.report.empty_texts == sum(not text.strip() for text in texts)
