@@ -54,9 +54,9 @@ types: $(READY)
 unit: $(READY)
 	$(BIN)/python -m pytest
 
-# Re-runs the committed notebooks and compares every output with the committed one.
+# Re-runs the committed notebooks and compares every output with the committed one (on written samples: errors only).
 notebooks: $(READY)
-	$(BIN)/python -m pytest -p no:randomly --nbval --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -o addopts= -o timeout=1200 notebooks
+	$(BIN)/python tests/check_notebooks.py
 
 # Writes the outputs of the notebooks anew, for a commit.
 refresh: $(READY)

@@ -16,11 +16,14 @@ from anima.authenticity.profiles import load_profile
 from anima.authenticity.reference import Reference
 from anima.authenticity.rules import get_rules
 from anima.errors import DataError
+from anima.findings import compare_findings
 from anima.settings import data_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from anima.findings import Finding
 
 
 def write_generated_pages(folder: Path) -> list[Path]:
@@ -44,6 +47,27 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def published_box(found: Finding, rerun: Finding | None) -> str:
+    """Return the box that opens the page of a finding: what was published, on which data, and how a rerun compares."""
+    corpora = ", ".join(
+        f"{item.name} ({item.dialogues:,} dialogues, {item.utterances:,} utterances, hash `{item.hash[:16]}`)"
+        for item in found.materials
+    )
+    claims = found.verdicts()
+    lines = [
+        ":::{admonition} Published result",
+        ":class: important",
+        found.summary(),
+        "",
+        table(("claim", "verdict", "decided by"), claims.to_numpy().tolist()) if len(claims) else "",
+        f"Computed on {corpora}." if corpora else "",
+        f"Receipt: code `{found.receipt.sources}`, results `{found.receipt.outputs}`.",
+    ]
+    if rerun is not None:
+        lines += ["", f"The run shown below: {compare_findings(found, rerun).summary()}"]
+    return "\n".join([*lines, ":::"])
 
 
 def constants_page() -> str:

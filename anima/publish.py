@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import AnimaError, DataError, InputError, MissingDependencyError
+from anima.findings import published, read_finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from anima.findings import Finding
 
 
 def project_root(start: Path | None = None) -> Path:
@@ -142,6 +145,7 @@ def build_book(root: Path | None = None, *, execute: bool = True) -> Path:
             run_notebook(path, target)
         else:
             shutil.copy(path, target)
+        open_with_published(target)
     _vendor_mathjax(source / "vendor")
     from anima.pages import write_generated_pages
 
@@ -165,6 +169,31 @@ def build_book(root: Path | None = None, *, execute: bool = True) -> Path:
     if done.returncode or not index.is_file():
         raise AnimaError("the book was not built: jupyter-book reported the warnings or errors above")
     return index
+
+
+def rerun_result(path: Path) -> Finding | None:
+    """Return the finding that an executed notebook wrote beside itself; None where it wrote none."""
+    short = path.stem.split("_", 1)[-1]
+    written = path.parent / "results" / f"{short}.json"
+    return read_finding(written) if written.is_file() else None
+
+
+def open_with_published(path: Path) -> None:
+    """Put the published result of a finding under the title of its executed notebook, and what the rerun differs in."""
+    from anima.pages import published_box
+
+    found = published(path.stem.split("_", 1)[-1])
+    if found is None:
+        return
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    box = {
+        "id": "published-result",
+        "cell_type": "markdown",
+        "metadata": {},
+        "source": published_box(found, rerun_result(path)),
+    }
+    notebook["cells"].insert(1, box)
+    path.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
 
 
 def _vendor_mathjax(target: Path) -> None:

@@ -1,4 +1,8 @@
-"""Write the outputs of notebooks anew, keeping only what is stable and reviewable."""
+"""Write the outputs of notebooks anew, keeping only what is stable and reviewable, and publish their results.
+
+A result computed on written samples is not published, and a notebook that used them is not written: committed outputs are
+those of the full corpora.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 
-from anima.publish import run_notebook
+from anima.publish import project_root, rerun_result, run_notebook
 
 # Pictures that two machines draw differently, and views of widgets that exist only while a kernel runs.
 UNSTABLE = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
@@ -17,7 +21,14 @@ UNSTABLE = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json
 def refresh(path: Path) -> None:
     """Execute ``path`` and write its outputs back."""
     with tempfile.TemporaryDirectory() as folder:
-        done = nbformat.read(run_notebook(path, Path(folder) / path.name), as_version=4)
+        executed = run_notebook(path, Path(folder) / path.name)
+        done = nbformat.read(executed, as_version=4)
+        if (finding := rerun_result(executed)) is not None:
+            if finding.sample:
+                raise SystemExit(
+                    f"{path}: ran on a written sample; set ANIMA_CORPORA to the full corpora to refresh it"
+                )
+            finding.write(project_root(path.parent) / "book" / "results")
     source = nbformat.read(path, as_version=4)
     done.metadata = {"kernelspec": source.metadata["kernelspec"], "language_info": {"name": "python"}}
     done.cells = [cell for cell in done.cells if "injected-parameters" not in cell.metadata.get("tags", [])]

@@ -1,0 +1,171 @@
+"""Whether what a speaker does in a CaSiNo dialogue goes with how it ends: densities against points, satisfaction, liking.
+
+One unit is a speaker in a dialogue. Every density is taken for the speaker and for the partner; the two speakers of a
+dialogue are resampled together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from anima.lexicon import densities
+from anima.metaeval import CorrelationStudy, correlation_study
+from anima.stats import Estimate, correlation, n_for_correlation
+from anima.text import count_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from anima.corpora import Corpus
+
+#: Outcomes by the corpus' own name, as a reader is told.
+OUTCOMES: Final[Mapping[str, str]] = {
+    "points": "points",
+    "satisfaction": "satisfaction",
+    "opponent_likeness": "liking of the partner",
+}
+#: A density that fewer speakers than this share have at all is not studied.
+MIN_SHARE: Final = 0.02
+_KEY: Final = ["dialogue_id", "speaker"]
+
+
+def label_shares(frame: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+    """Return for each speaker of each dialogue the share of utterances with each label (columns of True and False)."""
+    return frame.groupby(_KEY, sort=False)[list(labels)].mean().reset_index()
+
+
+def lexicon_densities(messages: pd.DataFrame) -> pd.DataFrame:
+    """Return for each speaker of each dialogue the hits of each lexicon category per 100 words, negated ones left out."""
+    joined = messages.groupby(_KEY, sort=False)["text"].agg("\n".join).reset_index()
+    return joined[_KEY].join(densities(joined["text"], "en"))
+
+
+def lengths(messages: pd.DataFrame) -> pd.DataFrame:
+    """Return how many messages and words each speaker wrote: the trivial predictors."""
+    counted = messages[_KEY].assign(messages=1.0, words=[float(count_words(text)) for text in messages["text"]])
+    return counted.groupby(_KEY, sort=False)[["messages", "words"]].sum().reset_index()
+
+
+@dataclass(frozen=True)
+class Family:
+    """Densities of one source against all outcomes; corrected for together.
+
+    Parameters
+    ----------
+    name
+        Source of the densities, as a reader is told.
+    study
+        All pairs; p-values by Holm, intervals resample dialogues.
+    detectable
+        Correlation that this family finds with 80 % power at its strictest level (Bonferroni), if a dialogue counts as
+        one unit, and if each speaker does; the truth lies between.
+    """
+
+    name: str
+    study: CorrelationStudy
+    detectable: tuple[float, float] = field(default=(math.nan, math.nan))
+
+    @property
+    def size(self) -> int:
+        """Number of comparisons."""
+        return self.study.family_size
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per pair: source, density, of whom, outcome, rho, interval, simultaneous interval, p by Holm."""
+        import pandas as pd
+
+        rows = []
+        for pair in self.study.pairs:
+            whose, density = pair.eval_metric.split(": ", 1)
+            wide = simultaneous(pair.estimate, self.size)
+            rows.append({
+                "source": self.name, "whose": whose, "density": density, "outcome": pair.outcome_metric, "n": pair.n,
+                "rho": pair.estimate.value, "low": pair.estimate.low, "high": pair.estimate.high, "wide low": wide.low,
+                "wide high": wide.high, "p by Holm": pair.p_adjusted,
+            })  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def strongest(self, outcome: str) -> Estimate:
+        """Return the strongest pair of an outcome, with the interval that holds for all pairs of the family at once.
+
+        Being the best of many is thereby allowed for.
+        """
+        found = [pair for pair in self.study.pairs if pair.outcome_metric == outcome and pair.estimate.defined]
+        if not found:
+            return Estimate.undefined(f"{self.name}, {outcome}", "no density varies between speakers")
+        best = max(found, key=lambda pair: abs(pair.estimate.value))
+        named = replace(best.estimate, name=f"rho of {outcome} with the {best.eval_metric.replace(': ', '’s ')}")
+        return simultaneous(named, self.size)
+
+
+def simultaneous(estimate: Estimate, size: int) -> Estimate:
+    """Return an estimate with the interval that holds together with those of ``size`` comparisons.
+
+    Bonferroni on Fisher's z with the standard error over resampled dialogues that the p-value was made with, so that
+    interval and p-value say the same; tail quantiles of the resamples themselves would need many more of them.
+    """
+    from scipy.special import stdtrit
+
+    units = (estimate.n_clusters or estimate.n) - 1
+    if not (estimate.defined and 0 < estimate.p_value < 1):
+        return replace(estimate, low=math.nan, high=math.nan)
+    z = math.atanh(estimate.value)
+    half = abs(z / stdtrit(units, estimate.p_value / 2)) * stdtrit(units, 1 - (1 - estimate.level) / 2 / size)
+    method = f"Fisher z, error over clusters, Bonferroni over {size}"
+    return replace(estimate, low=math.tanh(z - half), high=math.tanh(z + half), method=method)
+
+
+def family(name: str, table: pd.DataFrame, corpus: Corpus, *, n_resamples: int = 2000, seed: int = 7) -> Family:
+    """Study the densities of one source against all outcomes.
+
+    Parameters
+    ----------
+    table
+        One row per speaker and dialogue, as from :func:`label_shares`; columns in which fewer than :data:`MIN_SHARE` of
+        the speakers have anything are left out.
+    """
+    names = [column for column in table.columns if column not in _KEY and (table[column] > 0).mean() >= MIN_SHARE]
+    own = table[_KEY].join(table[names].rename(columns=lambda column: f"speaker: {column}"))
+    other = own[_KEY].join(table[names].rename(columns=lambda column: f"partner: {column}"))
+    other = own[_KEY].merge(other, on="dialogue_id").query("speaker_x != speaker_y").drop(columns="speaker_y")
+    runs = own.merge(other.rename(columns={"speaker_x": "speaker"}), on=_KEY, how="left")
+    outcomes = corpus.outcomes.pivot(index=_KEY, columns="name", values="value").rename(columns=OUTCOMES).reset_index()
+    for frame in (runs, outcomes):
+        frame["run_id"] = frame["dialogue_id"] + "/" + frame["speaker"]
+    metrics = [column for column in runs.columns if ": " in column]
+    study = correlation_study(
+        runs, outcomes, metrics, list(OUTCOMES.values()), clusters="dialogue_id", n_resamples=n_resamples, rng=seed
+    )
+    alpha = 0.05 / max(1, study.family_size)
+    units = (runs["dialogue_id"].nunique(), len(runs))
+    return Family(name, study, (detectable(units[0], alpha=alpha), detectable(units[1], alpha=alpha)))
+
+
+def detectable(n: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Return the smallest correlation that ``n`` pairs find with the given power, two-sided."""
+    low, high = 1e-3, 0.999
+    if n_for_correlation(high, power=power, alpha=alpha) > n:
+        return math.nan
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if n_for_correlation(middle, power=power, alpha=alpha) <= n else (middle, high)
+    return high
+
+
+def agreement_of_shares(
+    human: pd.DataFrame, detected: pd.DataFrame, labels: Sequence[str], *, n_resamples: int = 2000, seed: int = 7
+) -> pd.DataFrame:
+    """Return for each label how well a detector's share per speaker orders speakers as the human share does (rho)."""
+    import pandas as pd
+
+    both = human.merge(detected, on=_KEY, suffixes=("", " detected"), validate="one_to_one")
+    rows = []
+    for label in labels:
+        options = {"clusters": both["dialogue_id"], "n_resamples": n_resamples, "rng": seed, "name": f"rho of {label} shares"}
+        found = correlation(both[label], both[f"{label} detected"], p_value="none", **options)
+        rows.append({"label": label, "estimate": found, "human": both[label].mean(), "detected": both[f"{label} detected"].mean()})
+    return pd.DataFrame(rows)
