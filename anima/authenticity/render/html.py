@@ -86,12 +86,13 @@ def analysis_html(analysis: Analysis) -> str:
     # The ignore classes keep MathJax from reading "$5 to $10" as a formula.
     return (
         '<div class="anima tex2jax_ignore mathjax_ignore" role="group" aria-label="Authenticity analysis">'
-        f"<style>{_css()}</style>{''.join(body)}</div>"
+        f"<style>{stylesheet()}</style>{''.join(body)}</div>"
     )
 
 
 @cache
-def _css() -> str:
+def stylesheet() -> str:
+    """Return the styles of everything inside an element of class ``anima``."""
     text = Path(__file__).with_name("analysis.css").read_text(encoding="utf-8")
     return " ".join(line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("/*"))
 
