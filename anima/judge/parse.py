@@ -1,0 +1,178 @@
+"""From the text of a judge to a :class:`~anima.judge.Verdict`, or to an :class:`~anima.judge.Unscored` that says why not."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, Final
+
+from anima.checks import require_text, show
+from anima.judge.objects import Refused, last_object, unwrap
+from anima.judge.scanner import Located, plain, scan
+from anima.judge.verdict import DEPTHS, PREDICTABILITIES, Receipt, Unscored, UnscoredKind, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SCORE: Final = "authenticity_score"
+
+_TAG = re.compile(r"<\s*(/?)\s*(?:think(?:ing)?|thought|reasoning)\b[^<>]*>", re.IGNORECASE)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,6}(?:\.0*)?")
+_TEXTS = ("dominant_strategy", "notes")
+_LISTS = ("pattern_breaks", "genuine_elements")
+_CHOICES: Final = {"depth_assessment": DEPTHS, "trajectory_predictability": PREDICTABILITIES}
+_NAMES: Final = {plain(name): name for name in (SCORE, "not_applicable", *_TEXTS, *_LISTS, *_CHOICES)}
+
+
+def parse_verdict(
+    content: str,
+    thinking: str = "",
+    *,
+    quoted: Iterable[str] = (),
+    receipt: Receipt | None = None,
+    strict: bool = False,
+) -> Verdict | Unscored:
+    """Read the answer of a judge.
+
+    Parameters
+    ----------
+    content
+        What the judge wrote, reasoning in tags included; not sanitised.
+    thinking
+        The reasoning, where the server hands it over in a field of its own. It is kept and never scored.
+    quoted
+        The texts the judge was given, question and reply above all: no verdict is taken from a copy of them.
+    receipt
+        What produced the answer; goes into the result.
+    strict
+        Whether an answer that had to be mended (see ``Verdict.repairs``) is refused.
+
+    Returns
+    -------
+    Verdict or Unscored
+        Unscored, with a typed reason, without a score, with one that is no whole number, and with one outside 0 to 100:
+        nothing is rounded, rescaled, clamped or 0 by default.
+
+    Notes
+    -----
+    The verdict is the last complete JSON object that validates, through fences, prose, trailing commas, other quotes,
+    comments and Python literals. The fuzz target ``tests/fuzz/fuzz_parse.py`` looks for crashes and for verdicts taken from
+    a quoted reply.
+    """
+    require_text(content, "content")
+    require_text(thinking, "thinking")
+    answer, inline = split_thinking(content)
+    thinking = "\n".join(part for part in (thinking.strip(), inline) if part)
+
+    def unscored(kind: UnscoredKind, reason: str) -> Unscored:
+        limit = " (the output stopped at its length limit)" if receipt and receipt.truncated else ""
+        return Unscored(reason + limit, content, thinking, receipt, kind)
+
+    if not answer and thinking:
+        reason = "the judge reasoned and gave no answer: allow more output or switch its thinking off"
+        return unscored("thinking_only", reason)
+    if not answer:
+        return unscored("empty", "the judge answered nothing: look into the server's log")
+    try:
+        found = last_object(answer, _fields, key=SCORE, quoted=quoted)
+    except Refused as refused:
+        return unscored(refused.kind, refused.reason)
+    fields, mended = found.value
+    repairs = (*found.repairs, *mended)
+    if strict and repairs:
+        return unscored("unreadable", f"strict=True, and the answer had to be mended: {', '.join(repairs)}")
+    return Verdict(**fields, judge_thinking=thinking, repairs=repairs, receipt=receipt)
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """Return the answer and the reasoning of a text with ``<think>`` tags, both stripped.
+
+    Tags count in any case, with attributes, and as ``thinking``, ``thought`` or ``reasoning``. What stands before a closing
+    tag that no opening one precedes is reasoning, also what an earlier block left over (nested tags); after an opening tag
+    that nothing closes all is. Tags inside a complete JSON object are text. Blocks are joined by a newline.
+    """
+    if "<" not in text:
+        return text.strip(), ""
+    thoughts: list[str] = []
+    answer: list[str] = []
+    objects: list[Located] | None = None
+    pos = at = 0
+    while tag := _TAG.search(text, at):
+        if text.find("{", at, tag.start()) >= 0:
+            # Only a text with a tag behind a brace needs to know where its objects end.
+            objects = scan(text).objects if objects is None else objects
+            last = bisect_left(objects, tag.start(), key=lambda one: one.start) - 1
+            if last >= 0 and objects[last].start >= at and objects[last].end > tag.start():
+                at = objects[last].end
+                continue
+        if tag[1]:
+            thoughts += [*answer, text[pos : tag.start()]]
+            answer = []
+            pos = tag.end()
+        else:
+            answer.append(text[pos : tag.start()])
+            end = next((one for one in _TAG.finditer(text, tag.end()) if one[1]), None)
+            thoughts.append(text[tag.end() : end.start() if end else len(text)])
+            pos = end.end() if end else len(text)
+        at = pos
+    answer.append(text[pos:])
+    return "".join(answer).strip(), "\n".join(part for part in map(str.strip, thoughts) if part)
+
+
+def _fields(value: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the fields of a verdict and what was mended in them; refuse what holds no usable score."""
+    given: dict[str, Any] = {}
+    for key, item in unwrap(value).items():
+        if name := _NAMES.get(plain(key)):
+            if name in given and given[name] != item:
+                raise Refused(
+                    "duplicate_key", f"the answer gives {name} twice, as {show(given[name])} and {show(item)}"
+                )
+            given[name] = item
+    repairs: list[str] = []
+    spared = _word(given.get("not_applicable")) in {"true", "yes", "sí", "si", "1"}
+    if (raw := given.get(SCORE)) in (None, ""):
+        if spared:
+            raise Refused("not_applicable", "the judge holds the reply to be no case for the instrument")
+        names = ", ".join(map(show, value)) or "none"
+        raise Refused("missing_score", f"the answer has no {SCORE} (its fields: {names}): give the judge the schema")
+    fields: dict[str, Any] = {SCORE: _score(raw, repairs), "not_applicable": spared}
+    for name, choices in _CHOICES.items():
+        if (item := given.get(name)) not in (None, ""):
+            fields[name] = next((choice for choice in choices if choice == _word(item)), None)
+            if fields[name] != item:
+                repairs.append(f"{name} was {show(item)}")
+    for name in _LISTS:
+        if item := given.get(name):
+            if not isinstance(item, list):
+                repairs.append(f"{name} was no list")
+            fields[name] = tuple(map(_string, item if isinstance(item, list) else [item]))
+    fields |= {name: _string(given[name]) for name in _TEXTS if given.get(name) is not None}
+    return fields, tuple(repairs)
+
+
+def _score(raw: object, repairs: list[str]) -> int:
+    """Return the score as a whole number from 0 to 100."""
+    number = math.nan
+    if isinstance(raw, str) and _WHOLE.fullmatch(text := raw.strip()):
+        number = float(text)
+        repairs.append(f"{SCORE} was text")
+    elif isinstance(raw, int | float) and not isinstance(raw, bool):
+        number = raw
+    if not math.isfinite(number):
+        raise Refused("bad_score", f"{SCORE} is {show(raw)}, no finite number: ask for a whole number from 0 to 100")
+    if not 0 <= number <= 100:
+        raise Refused("out_of_range", f"{SCORE} is {show(raw)}, outside 0 to 100: tell the judge its scale")
+    if number != int(number):
+        raise Refused("bad_score", f"{SCORE} is {show(raw)}, no whole number: ask for one from 0 to 100")
+    return int(number)
+
+
+def _word(item: object) -> str:
+    return str(item).strip().casefold()
+
+
+def _string(item: object) -> str:
+    return item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
