@@ -8,30 +8,64 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from anima.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from anima import authenticity, corpora, embedding, lexicon, metaeval, negation, stats, text
-    from anima.api import analyze, analyze_frame, analyze_many, calibrate, evaluate, instrument, load_corpus
+    from anima import (
+        authenticity,
+        corpora,
+        detectors,
+        embedding,
+        findings,
+        judge,
+        lexicon,
+        metaeval,
+        negation,
+        stats,
+        text,
+        widgets,
+    )
+    from anima.api import (
+        analyze,
+        analyze_frame,
+        analyze_many,
+        astream,
+        calibrate,
+        evaluate,
+        instrument,
+        load_corpus,
+        refine,
+        stream,
+    )
 
-_PACKAGES = ("authenticity", "corpora", "embedding", "lexicon", "metaeval", "negation", "stats", "text")
+_PACKAGES = (
+    "authenticity", "corpora", "detectors", "embedding", "findings", "judge", "lexicon", "metaeval", "negation", "stats", "text",
+    "widgets",
+)  # fmt: skip
 
 __all__ = [
     "analyze",
     "analyze_frame",
     "analyze_many",
+    "astream",
     "authenticity",
     "calibrate",
     "corpora",
+    "detectors",
     "embedding",
     "evaluate",
+    "findings",
     "instrument",
+    "judge",
     "lexicon",
     "load_corpus",
     "metaeval",
     "negation",
+    "refine",
     "stats",
+    "stream",
     "text",
+    "widgets",
 ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from anima.authenticity.analysis import Analysis
-from anima.judge.parse import _TAG
+from anima.judge.parse import THINKING_TAG
 from anima.judge.refine import Refinement
 from anima.judge.sanitize import StreamSanitizer
 from anima.judge.verdict import Unscored, Verdict
@@ -142,7 +142,7 @@ class Splitter:
         while mark := _MARK.search(held, pos):
             at, pos = mark.span()
             if mark[0] == "<" and (self._inside or not self._depth):
-                tag = _TAG.match(held, at)
+                tag = THINKING_TAG.match(held, at)
                 if tag and tag.end() - at <= _LONGEST_TAG:
                     pos = tag.end()
                     if not self._inside or tag[1]:  # an opening tag within reasoning is part of it

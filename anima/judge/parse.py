@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCORE: Final = "authenticity_score"
 
-_TAG = re.compile(r"<\s*(/?)\s*(?:think(?:ing)?|thought|reasoning)\b[^<>]*>", re.IGNORECASE)
+THINKING_TAG = re.compile(r"<\s*(/?)\s*(?:think(?:ing)?|thought|reasoning)\b[^<>]*>", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,6}(?:\.0*)?")
 _TEXTS = ("dominant_strategy", "notes")
 _LISTS = ("pattern_breaks", "genuine_elements")
@@ -99,7 +99,7 @@ def split_thinking(text: str) -> tuple[str, str]:
     answer: list[str] = []
     objects: list[Located] | None = None
     pos = at = 0
-    while tag := _TAG.search(text, at):
+    while tag := THINKING_TAG.search(text, at):
         if text.find("{", at, tag.start()) >= 0:
             # Only a text with a tag behind a brace needs to know where its objects end.
             objects = scan(text).objects if objects is None else objects
@@ -113,7 +113,7 @@ def split_thinking(text: str) -> tuple[str, str]:
             pos = tag.end()
         else:
             answer.append(text[pos : tag.start()])
-            end = next((one for one in _TAG.finditer(text, tag.end()) if one[1]), None)
+            end = next((one for one in THINKING_TAG.finditer(text, tag.end()) if one[1]), None)
             thoughts.append(text[tag.end() : end.start() if end else len(text)])
             pos = end.end() if end else len(text)
         at = pos

@@ -22,7 +22,7 @@ from anima.errors import AnimaError, InputError, MissingDependencyError
 from anima.judge.events import Event
 from anima.judge.resolve import Judge, get_judge, judge_name
 from anima.judge.stream import Mode, Streamed, astream, collect
-from anima.judge.verdict import _instrument
+from anima.judge.verdict import default_instrument
 from anima.stats import json_ready
 from anima.version import __version__
 
@@ -145,7 +145,7 @@ class _Service:
 
     @property
     def instrument(self) -> Instrument:
-        return self._given or _instrument()
+        return self._given or default_instrument()
 
     def answer(self, work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that ends in time, ends when its caller has gone, and turns errors into reasons."""

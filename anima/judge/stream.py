@@ -23,7 +23,7 @@ from anima.judge.request import Options, Request
 from anima.judge.resolve import Judge, get_judge, judge_name
 from anima.judge.rules import rules_verdict
 from anima.judge.sanitize import sanitize
-from anima.judge.verdict import Unscored, Verdict, _instrument
+from anima.judge.verdict import Unscored, Verdict, default_instrument
 from anima.stats import json_ready
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class _Case:
         return cls(reply, question, get_judge(judge), mode, instrument, lang, options or Options())
 
     def analyze(self) -> Analysis:
-        return (self.instrument or _instrument()).analyze(self.response, self.question)
+        return (self.instrument or default_instrument()).analyze(self.response, self.question)
 
 
 def _script(case: _Case) -> _Script:

@@ -198,7 +198,7 @@ class Verdict(_Outcome):
         Analysis
             Empty, with a note, when the judge did not think aloud.
         """
-        return (instrument or _instrument()).analyze(self.judge_thinking)
+        return (instrument or default_instrument()).analyze(self.judge_thinking)
 
     def _folded(self) -> list[tuple[str, str]]:
         return [("Thinking of the judge", self.judge_thinking), *super()._folded()]
@@ -256,7 +256,7 @@ def _cell(value: object) -> str:
 
 
 @lru_cache(maxsize=1)
-def _instrument() -> Instrument:
+def default_instrument() -> Instrument:
     """Return a default instrument; the facade's shared one lives above this package."""
     from anima.authenticity import Instrument
     from anima.embedding import CachedEmbedder, get_embedder

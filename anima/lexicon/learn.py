@@ -100,18 +100,18 @@ def learn(
         raise InputError(
             f"utterances: {len(set(clusters))} groups in {groups!r} are fewer than {max(folds, 3)}: lower folds"
         )
-    grams = _Grams(require_texts(utterances[text], text), max_words)
+    grams = Grams(require_texts(utterances[text], text), max_words)
     bars = [(precision, weight) for precision in precisions for weight in priors]
     rows = np.arange(len(truth))
     held_out = None
     if folds >= 2:
         predicted = np.zeros(len(truth), dtype=bool)
         for train, test in _folds(clusters, rows, folds, seed):
-            bar = _best_bar(grams, truth, clusters, train, bars, min_support, folds, seed)
+            bar = best_bar(grams, truth, clusters, train, bars, min_support, folds, seed)
             chosen = grams.cover(train, truth, *bar, min_support)
             predicted[test] = grams.any(test, chosen)
         held_out = scores_of(label, truth, predicted, clusters, True, n_resamples, seed)
-    bar = _best_bar(grams, truth, clusters, rows, bars, min_support, folds, seed)
+    bar = best_bar(grams, truth, clusters, rows, bars, min_support, folds, seed)
     phrases = tuple(
         Phrase(grams.names[j], *grams.counts(j, truth)) for j in grams.cover(rows, truth, *bar, min_support)
     )
@@ -136,8 +136,8 @@ def _folds(
         yield rows[train], rows[test]
 
 
-def _best_bar(
-    grams: _Grams, truth: Flags, clusters: NDArray[Any], rows: NDArray[np.intp], bars: list[tuple[float, float]],
+def best_bar(
+    grams: Grams, truth: Flags, clusters: NDArray[Any], rows: NDArray[np.intp], bars: list[tuple[float, float]],
     support: int, folds: int, seed: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Return the bars with the highest kappa over inner folds of the given rows."""
@@ -161,13 +161,13 @@ def _kappa(truth: Flags, predicted: Flags) -> float:
     return float(((truth == predicted).mean() - chance) / (1 - chance)) if chance < 1 else 0.0
 
 
-class _Grams:
+class Grams:
     """Which runs of words stand in which utterance: a sparse table, by column for counting and by row for folds."""
 
     def __init__(self, texts: list[str], max_words: int) -> None:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        vectorizer = CountVectorizer(analyzer=lambda text: _runs(text, max_words), binary=True, min_df=2)
+        vectorizer = CountVectorizer(analyzer=lambda text: word_runs(text, max_words), binary=True, min_df=2)
         try:
             table = vectorizer.fit_transform(texts)
         except ValueError:  # not one run stands in two utterances
@@ -210,7 +210,7 @@ class _Grams:
         return taken
 
 
-def _runs(text: str, max_words: int) -> set[str]:
+def word_runs(text: str, max_words: int) -> set[str]:
     """Return the runs of words of a text that a trigger can match: marks end them, "?" and "!" may stand last."""
     tokens = words_of(normalize(text).text).low
     found = set()
