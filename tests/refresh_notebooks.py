@@ -1,17 +1,20 @@
 """Write the outputs of notebooks anew, keeping only what is stable and reviewable, and publish their results.
 
-A result computed on written samples is not published, and a notebook that used them is not written: committed outputs are
-those of the full corpora.
+Kappas that changed are added to the history of results, and the capability card is written anew. A result computed on written samples is not published, and a
+notebook that used them is not written: committed outputs are those of the full corpora.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
 
+from anima.card import write_card
+from anima.findings.history import append_history
 from anima.publish import project_root, rerun_result, run_notebook
 
 # Pictures that two machines draw differently, and views of widgets that exist only while a kernel runs.
@@ -28,7 +31,9 @@ def refresh(path: Path) -> None:
                 raise SystemExit(
                     f"{path}: ran on a written sample; set ANIMA_CORPORA to the full corpora to refresh it"
                 )
-            finding.write(project_root(path.parent) / "book" / "results")
+            results = project_root(path.parent) / "book" / "results"
+            finding.write(results)
+            append_history(finding, results, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     source = nbformat.read(path, as_version=4)
     done.metadata = {"kernelspec": source.metadata["kernelspec"], "language_info": {"name": "python"}}
     done.cells = [cell for cell in done.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
@@ -49,3 +54,4 @@ def refresh(path: Path) -> None:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         refresh(Path(name))
+    write_card(project_root() / "book" / "results")

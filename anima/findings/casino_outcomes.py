@@ -10,9 +10,12 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from anima.lexicon import densities
 from anima.metaeval import CorrelationStudy, correlation_study
-from anima.stats import Estimate, correlation, n_for_correlation
+from anima.stats import Estimate, adjust_p, correlation, n_for_correlation
+from anima.stats.weighted import midranks
 from anima.text import count_words
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from anima.corpora import Corpus
+    from anima.findings.casino_recall import Recall
 
 #: Outcomes by the corpus' own name, as a reader is told.
 OUTCOMES: Final[Mapping[str, str]] = {
@@ -30,6 +34,10 @@ OUTCOMES: Final[Mapping[str, str]] = {
 }
 #: A density that fewer speakers than this share have at all is not studied.
 MIN_SHARE: Final = 0.02
+#: Fewer dialogues than this say nothing.
+FEW_DIALOGUES: Final = 20
+HUMAN, HEAD, LEXICON, LENGTH = "human labels", "trained head, other dialogues", "hand lexicon", "length alone"
+CONSTANT: Final = ", messages held constant"
 _KEY: Final = ["dialogue_id", "speaker"]
 
 
@@ -114,12 +122,21 @@ def simultaneous(estimate: Estimate, size: int) -> Estimate:
     if not (estimate.defined and 0 < estimate.p_value < 1):
         return replace(estimate, low=math.nan, high=math.nan)
     z = math.atanh(estimate.value)
-    half = abs(z / stdtrit(units, estimate.p_value / 2)) * stdtrit(units, 1 - (1 - estimate.level) / 2 / size)
+    error = abs(z / float(stdtrit(units, estimate.p_value / 2)))
+    half = error * float(stdtrit(units, 1 - (1 - estimate.level) / 2 / size))
     method = f"Fisher z, error over clusters, Bonferroni over {size}"
     return replace(estimate, low=math.tanh(z - half), high=math.tanh(z + half), method=method)
 
 
-def family(name: str, table: pd.DataFrame, corpus: Corpus, *, n_resamples: int = 2000, seed: int = 7) -> Family:
+def family(
+    name: str,
+    table: pd.DataFrame,
+    corpus: Corpus,
+    *,
+    given: pd.DataFrame | None = None,
+    n_resamples: int = 2000,
+    seed: int = 7,
+) -> Family:
     """Study the densities of one source against all outcomes.
 
     Parameters
@@ -127,22 +144,101 @@ def family(name: str, table: pd.DataFrame, corpus: Corpus, *, n_resamples: int =
     table
         One row per speaker and dialogue, as from :func:`label_shares`; columns in which fewer than :data:`MIN_SHARE` of
         the speakers have anything are left out.
+    given
+        As from :func:`lengths`: correlations hold the messages of speaker and partner constant (partial rank
+        correlation: ranks less what the ranks of both counts explain linearly). None: plain Spearman.
     """
     names = [column for column in table.columns if column not in _KEY and (table[column] > 0).mean() >= MIN_SHARE]
-    own = table[_KEY].join(table[names].rename(columns=lambda column: f"speaker: {column}"))
-    other = own[_KEY].join(table[names].rename(columns=lambda column: f"partner: {column}"))
-    other = own[_KEY].merge(other, on="dialogue_id").query("speaker_x != speaker_y").drop(columns="speaker_y")
-    runs = own.merge(other.rename(columns={"speaker_x": "speaker"}), on=_KEY, how="left")
-    outcomes = corpus.outcomes.pivot(index=_KEY, columns="name", values="value").rename(columns=OUTCOMES).reset_index()
+    runs = _both_sides(table, names)
+    outcomes = (
+        corpus.outcomes.pivot_table(index=_KEY, columns="name", values="value").rename(columns=OUTCOMES).reset_index()
+    )
+    metrics, ends = [column for column in runs.columns if ": " in column], list(OUTCOMES.values())
+    if given is not None:
+        both = _both_sides(given, ["messages"]).rename(columns=lambda column: column.replace(": ", " wrote "))
+        every = runs.merge(outcomes, on=_KEY).merge(both, on=_KEY).dropna()
+        ranks = every[[*metrics, *ends]].apply(midranks, raw=True)
+        design = np.column_stack(
+            [np.ones(len(every)), *(midranks(every[column].to_numpy()) for column in both.columns[2:])]
+        )
+        fitted = design @ np.linalg.lstsq(design, ranks.to_numpy(), rcond=None)[0]
+        every = every[_KEY].join(ranks - fitted)
+        runs, outcomes = every[[*_KEY, *metrics]].copy(), every[[*_KEY, *ends]].copy()
     for frame in (runs, outcomes):
         frame["run_id"] = frame["dialogue_id"] + "/" + frame["speaker"]
-    metrics = [column for column in runs.columns if ": " in column]
     study = correlation_study(
-        runs, outcomes, metrics, list(OUTCOMES.values()), clusters="dialogue_id", n_resamples=n_resamples, rng=seed
-    )
+        runs, outcomes, metrics, ends, clusters="dialogue_id", n_resamples=n_resamples, rng=seed,
+        method="spearman" if given is None else "pearson",
+    )  # fmt: skip
     alpha = 0.05 / max(1, study.family_size)
     units = (runs["dialogue_id"].nunique(), len(runs))
     return Family(name, study, (detectable(units[0], alpha=alpha), detectable(units[1], alpha=alpha)))
+
+
+def _both_sides(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """Return each speaker's columns, and the partner's beside them."""
+    own = table[_KEY].join(table[names].rename(columns=lambda column: f"speaker: {column}"))
+    other = table[_KEY].join(table[names].rename(columns=lambda column: f"partner: {column}"))
+    pairs = own.merge(other, on="dialogue_id", suffixes=("", "_of_partner"))
+    pairs = pairs[pairs["speaker"] != pairs["speaker_of_partner"]]
+    return pairs.drop(columns="speaker_of_partner").reset_index(drop=True)
+
+
+def families(found: Recall, *, n_resamples: int = 2000, seed: int = 7) -> dict[str, Family]:
+    """Return the four sources of densities, each also with the messages of both speakers held constant.
+
+    Human labels of the annotated dialogues; the head's decisions on the others, which it was not trained on (in a sample
+    without enough of those, its held-out decisions); the hand lexicon and mere length on all dialogues.
+    """
+    chat = found.corpus.utterances[found.corpus.utterances["kind"] == "message"]
+    other = found.unseen()
+    length = lengths(chat)
+    tables = {
+        HUMAN: label_shares(found.frame, found.labels),
+        HEAD: label_shares(
+            other if other["dialogue_id"].nunique() >= FEW_DIALOGUES else found.held_out(), found.labels
+        ),
+        LEXICON: lexicon_densities(chat),
+    }
+    out = {}
+    for name, table in tables.items():
+        for suffix, given in (("", None), (CONSTANT, length)):
+            out[name + suffix] = family(
+                name + suffix, table, found.corpus, given=given, n_resamples=n_resamples, seed=seed
+            )
+    return out | {LENGTH: family(LENGTH, length, found.corpus, n_resamples=n_resamples, seed=seed)}
+
+
+def replicate(first: Family, again: Family, *, level: float = 0.05) -> pd.DataFrame:
+    """Return what a family found (p by Holm below ``level``), and the same pairs in another family, on other dialogues.
+
+    ``replicated``: same sign, and p by Holm over these pairs alone below ``level``.
+    """
+    import pandas as pd
+
+    table = first.to_frame()
+    table = table[table["p by Holm"] < level]
+    rows = []
+    for row in table.itertuples():
+        try:
+            estimate = again.study[f"{row.whose}: {row.density}", str(row.outcome)].estimate
+        except KeyError:  # hardly anybody does it there
+            estimate = Estimate.undefined("rho", "not studied there")
+        rows.append({
+            "whose": row.whose, "density": row.density, "outcome": row.outcome, "rho": row.rho, "low": row.low, "high": row.high,
+            "rho again": estimate.value, "low again": estimate.low, "high again": estimate.high, "p": estimate.p_value,
+        })  # fmt: skip
+    columns = [
+        "whose",
+        "density",
+        "outcome",
+        *(f"{name}{tail}" for tail in ("", " again") for name in ("rho", "low", "high")),
+        "p",
+    ]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame["p by Holm, again"] = adjust_p(frame.pop("p").astype(float))
+    frame["replicated"] = (frame["p by Holm, again"] < level) & (frame["rho"] * frame["rho again"] > 0)
+    return frame.sort_values("rho", key=abs, ascending=False, ignore_index=True)
 
 
 def detectable(n: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
@@ -165,7 +261,16 @@ def agreement_of_shares(
     both = human.merge(detected, on=_KEY, suffixes=("", " detected"), validate="one_to_one")
     rows = []
     for label in labels:
-        options = {"clusters": both["dialogue_id"], "n_resamples": n_resamples, "rng": seed, "name": f"rho of {label} shares"}
-        found = correlation(both[label], both[f"{label} detected"], p_value="none", **options)
-        rows.append({"label": label, "estimate": found, "human": both[label].mean(), "detected": both[f"{label} detected"].mean()})
+        found = correlation(
+            both[label], both[f"{label} detected"], clusters=both["dialogue_id"], n_resamples=n_resamples, rng=seed,
+            p_value="none", name=f"rho of {label} shares",
+        )  # fmt: skip
+        rows.append(
+            {
+                "label": label,
+                "estimate": found,
+                "human": both[label].mean(),
+                "detected": both[f"{label} detected"].mean(),
+            }
+        )
     return pd.DataFrame(rows)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anima.authenticity.classify import CLASSIFIERS, Head
-from anima.authenticity.evaluate import align, chain_match, jaccard, macro_f1
-from anima.authenticity.intents import UNCLASSIFIED, catalogue, regime
+from anima.authenticity.evaluate import chain_match, jaccard, macro_f1
+from anima.authenticity.intents import UNCLASSIFIED, regime
 from anima.authenticity.neighbours import NEAR, texture
 from anima.authenticity.poles import Poles
+from anima.findings.embedding_scores import LABELS, SEED, found_labels, gold_labels
 from anima.stats import Estimate, bootstrap, bootstrap_sums, confusion_terms
 from anima.vectors import centroid, cosine
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from anima.authenticity.golden import GoldenReply
     from anima.authenticity.instrument import Instrument
 
-_SEED = 20240607
 _RESAMPLES = 500
-_LABELS = (*catalogue(), UNCLASSIFIED)
 
 
 def compare_classifiers(
@@ -47,21 +46,15 @@ def compare_classifiers(
     """
     import pandas as pd
 
-    truth, owner = _gold(golden)
+    truth, owner = gold_labels(golden)
     predicted: dict[str, NDArray[np.int64]] = {}
     for classifier in CLASSIFIERS:
         analyses = instrument.with_settings(classifier=classifier).analyze_many(
             [reply.response for reply in golden], keywords="off"
         )
-        found = [
-            label
-            for reply, analysis in zip(golden, analyses, strict=True)
-            for sentence, label in zip(reply.sentences, align(reply, analysis), strict=True)
-            if sentence.intent is not None
-        ]
-        predicted[classifier] = np.array([_LABELS.index(label) for label in found])
+        predicted[classifier] = found_labels(golden, analyses)
     predicted["hybrid + context"] = _with_context(instrument, golden, folds=folds)
-    n = len(_LABELS)
+    n = len(LABELS)
     rows = []
     for name, labels in predicted.items():
         own = confusion_terms(truth, labels, n)
@@ -87,13 +80,6 @@ def compare_classifiers(
     return pd.DataFrame(rows)
 
 
-def _gold(golden: Sequence[GoldenReply]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    pairs = [
-        (_LABELS.index(s.intent), i) for i, reply in enumerate(golden) for s in reply.sentences if s.intent is not None
-    ]
-    return np.array([label for label, _ in pairs]), np.array([i for _, i in pairs])
-
-
 def _with_context(instrument: Instrument, golden: Sequence[GoldenReply], *, folds: int) -> NDArray[np.int64]:
     """Return labels of the golden sentences by a second stage that also sees position and neighbours."""
     from sklearn.linear_model import LogisticRegression
@@ -106,7 +92,7 @@ def _with_context(instrument: Instrument, golden: Sequence[GoldenReply], *, fold
     base = [example.text for example in reference.prototypes]
     base_labels = [example.intent for example in reference.prototypes]
     base_vectors, vectors = instrument.model.prototype_vectors, np.asarray(embed(texts), dtype=np.float64)
-    held_out = np.zeros((len(texts), len(_LABELS)))
+    held_out = np.zeros((len(texts), len(LABELS)))
     for train, test in GroupKFold(folds).split(texts, labels, owner):
         head = Head.fit(
             [*base, *[texts[i] for i in train]],
@@ -117,7 +103,7 @@ def _with_context(instrument: Instrument, golden: Sequence[GoldenReply], *, fold
         )
         held_out[test] = head.probabilities([texts[i] for i in test], vectors[test])
     model = LogisticRegression(C=0.1, max_iter=5000).fit(
-        _context(held_out, owner), [_LABELS.index(label) for label in labels]
+        _context(held_out, owner), [LABELS.index(label) for label in labels]
     )
     sentences = [(s.text, i) for i, reply in enumerate(golden) for s in reply.sentences if s.intent is not None]
     rows = np.array([i for _, i in sentences])
@@ -288,7 +274,7 @@ def _geometry(instrument: Instrument) -> list[tuple[Estimate, str]]:
     examples = [example for example in instrument.reference.prototypes if example.intent != UNCLASSIFIED]
     keep = np.array([example.intent != UNCLASSIFIED for example in instrument.reference.prototypes])
     vectors = instrument.model.prototype_vectors[keep]
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(SEED)
     found = []
     for lang in ("en", "es"):
         rows = np.flatnonzero([example.lang == lang for example in examples])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -195,7 +195,7 @@ class Finding(Presentable):
             inputs={item.name: item.hash for item in materials},
             data=data,
             parameters=parameters,
-            outputs=[_rounded(json_ready(item)) for item in measurements] + [tables],
+            outputs=_outputs(measurements, tables),
         )
         return cls(
             *(name, title, answer, tuple(claims or ()), tuple(measurements), tuple(limits), tuple(materials)),
@@ -206,6 +206,11 @@ class Finding(Presentable):
     def sample(self) -> bool:
         """Whether any corpus was a written sample: then no number says anything about people."""
         return any(item.sample for item in self.materials)
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the receipt's hash of outputs is taken of: the numbers as they are written."""
+        return _outputs(self.measurements, self.records)
 
     def measurement(self, key: str) -> Measurement:
         """Return the measurement called ``key``."""
@@ -324,9 +329,9 @@ def published(name: str) -> Finding | None:
     return read_finding(path) if path is not None and path.is_file() else None
 
 
-def published_findings() -> dict[str, Finding]:
-    """Return every published finding by name."""
-    folder = results_dir()
+def published_findings(folder: Path | None = None) -> dict[str, Finding]:
+    """Return every published finding by name; ``folder`` stands for that of this installation."""
+    folder = folder or results_dir()
     paths = sorted(folder.glob("*.json")) if folder else []
     # Other measurements (costs, coverage) lie beside the findings; a finding says its schema.
     return {path.stem: read_finding(path) for path in paths if '"schema"' in path.read_text(encoding="utf-8")[:40]}
@@ -348,6 +353,10 @@ def _span(number: Estimate) -> str:
     if not number.defined:
         return "undefined"
     return f"{number.value:.3f} [{number.low:.3f}, {number.high:.3f}]" if number.has_interval else f"{number.value:.3f}"
+
+
+def _outputs(measurements: Iterable[Measurement], records: Mapping[str, Any]) -> list[Any]:
+    return [_rounded(json_ready(item)) for item in measurements] + [records]
 
 
 def _rounded(value: Any) -> Any:

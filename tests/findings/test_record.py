@@ -123,7 +123,7 @@ def test_a_source_hash_covers_what_the_module_imports(monkeypatch):
     monkeypatch.setattr(receipts, "_bare", lambda text, tree: real(text, tree).replace("class Estimate", "class Other"))
     assert sources_hash("anima.findings.record") != before
     sources_hash.cache_clear()
-    with pytest.raises(InputError, match="'anima.nothing' is not part"):
+    with pytest.raises(InputError, match=r"'anima\.nothing' is not part"):
         sources_hash("anima.nothing")
 
 

@@ -1,0 +1,121 @@
+"""The history of published kappas: an append-only file of snapshots, which is a sentinel store.
+
+``book/results/history.jsonl`` holds one line for each detector whose published kappa changed: the finding and key as
+judge, the hash of the code as model, kappa with n and interval, and the time of the publication. Nothing reads the clock
+but the publication itself.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from anima.checks import require_instant
+from anima.metaeval import JsonlSentinelStore, SentinelSnapshot, validate_sentinel_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from anima.findings.record import Finding
+
+NAME: Final = "history.jsonl"
+#: Measurements whose key ends so are kappas of a detector against labels.
+SUFFIX: Final = "/kappa"
+
+
+def read_history(folder: str | Path) -> list[SentinelSnapshot]:
+    """Return the lines of ``history.jsonl`` in a folder of results, oldest first; none where there is no file.
+
+    Raises
+    ------
+    DataError
+        A line is no snapshot; the message names file and line.
+    """
+    path = Path(folder) / NAME
+    return JsonlSentinelStore(path).history() if path.is_file() else []
+
+
+def snapshots(finding: Finding, at: str) -> list[SentinelSnapshot]:
+    """Return a snapshot of every defined kappa of a finding, dated ``at`` (ISO-8601 with a zone)."""
+    require_instant(at, "at")
+    found = []
+    for item in finding.measurements:
+        estimate = item.estimate
+        if not item.key.endswith(SUFFIX) or not estimate.defined:
+            continue
+        told: dict[str, Any] = {
+            "at": at, "judgeId": f"{finding.name}/{item.key}", "judgeModel": finding.receipt.sources,
+            "metrics": {"calibrationKappa": round(estimate.value, 6)},
+        }  # fmt: skip
+        if estimate.n:
+            told["n"] = {"calibrationKappa": estimate.n}
+        if estimate.has_interval:
+            told["interval"] = {"calibrationKappa": [round(estimate.low, 6), round(estimate.high, 6)]}
+        found.append(validate_sentinel_snapshot(told))
+    return found
+
+
+def append_history(finding: Finding, folder: str | Path, *, at: str) -> int:
+    """Append the kappas of a finding that differ from their newest line; return how many lines were written.
+
+    A line is written when value, interval or n changed, not when only the code did. A sample is never written.
+    """
+    if finding.sample:
+        return 0
+    newest = {item.judge_id: item.measured("calibrationKappa") for item in read_history(folder)}
+    new = [item for item in snapshots(finding, at) if newest.get(item.judge_id) != item.measured("calibrationKappa")]
+    if new:
+        JsonlSentinelStore(Path(folder) / NAME).extend(new)
+    return len(new)
+
+
+def history_problems(
+    history: Sequence[SentinelSnapshot], published: Mapping[str, Finding], changelog: str
+) -> list[str]:
+    """Return what is wrong with the history of the published kappas.
+
+    * A kappa fell below the interval of the line before, and no entry of the changelog names the detector (finding/key,
+      without "/kappa") and its new value to two decimals.
+    * A detector is no longer measured, and no entry names it.
+    * A published kappa is not the newest line of its detector: it was written by hand, or the history was.
+    * Lines of a detector do not follow one another in time.
+    """
+    problems: list[str] = []
+    lines: dict[str, list[SentinelSnapshot]] = {}
+    for item in history:
+        lines.setdefault(item.judge_id, []).append(item)
+    entries = changelog_entries(changelog)
+    now = {item.judge_id: item for finding in published.values() for item in snapshots(finding, "2000-01-01T00:00:00Z")}
+    for judge in sorted(lines.keys() | now.keys()):
+        own, name = lines.get(judge, []), judge.removesuffix(SUFFIX)
+        if any(old.time > new.time for old, new in pairwise(own)):
+            problems.append(f"{judge}: lines of the history are not in the order of their times")
+        if (current := now.get(judge)) is None:
+            if not _named(entries, name):
+                problems.append(f"{judge}: no longer measured; say so in the changelog, naming `{name}`")
+        elif not own or own[-1].measured("calibrationKappa") != current.measured("calibrationKappa"):
+            problems.append(f"{judge}: the published kappa is not the newest line of {NAME}; refresh its notebook")
+            own = [*own, current]
+        for old, new in pairwise(own):
+            (before, _, low, _), (value, *_) = old.measured("calibrationKappa"), new.measured("calibrationKappa")
+            if before is None or value is None or low is None or value >= low:
+                continue
+            if not _named(entries, name, f"{value:.2f}"):
+                problems.append(
+                    f"{judge}: kappa fell from {before:.3f} to {value:.3f}, below its interval from {low:.3f}; explain it in "
+                    f"the changelog, naming `{name}` and {value:.2f}"
+                )
+    return problems
+
+
+def changelog_entries(text: str) -> list[str]:
+    """Return the items of a Markdown list, each as one line."""
+    return [" ".join(item.split()) for item in re.split(r"^\s*[-*] ", text, flags=re.MULTILINE)[1:]]
+
+
+def _named(entries: Iterable[str], *words: str) -> bool:
+    """Say whether one entry holds all words, none of them inside a longer name or number."""
+    shapes = [re.compile(rf"(?<![\w./-]){re.escape(word)}(?![\w/-]|\.\d)") for word in words]
+    return any(all(shape.search(entry) for shape in shapes) for entry in entries)
