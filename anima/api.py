@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from anima.authenticity.instrument import Instrument, KeywordMode, Settings
 from anima.authenticity.rules import get_rules
-from anima.checks import require_columns, require_instance, require_text
+from anima.checks import require_choice, require_columns, require_instance, require_text
 from anima.corpora import load_corpus as load_corpus
 from anima.embedding import CachedEmbedder, Embedder, get_embedder
 from anima.errors import InputError
 from anima.settings import env
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from anima.authenticity.evaluate import Evaluation
     from anima.authenticity.golden import GoldenReply
     from anima.authenticity.reference import Reference
+    from anima.judge.events import Event
+    from anima.judge.prompt import NotesLang
+    from anima.judge.refine import Refinement
+    from anima.judge.request import Options
+    from anima.judge.resolve import Judge
+    from anima.judge.stream import Mode
 
 
 def instrument(
@@ -87,7 +94,16 @@ def _cached(embedder: Embedder) -> CachedEmbedder:
     return CachedEmbedder(embedder, path=env("EMBEDDING_CACHE", "") or None)
 
 
-def analyze(response: str, question: str | None = None, *, keywords: KeywordMode = "lazy", **options: Any) -> Analysis:
+def analyze(
+    response: str,
+    question: str | None = None,
+    *,
+    judge: str | Judge | None = None,
+    lang: NotesLang = "en",
+    judge_options: Options | None = None,
+    keywords: KeywordMode = "lazy",
+    **options: Any,
+) -> Analysis:
     """Say how one reply manages its reader.
 
     Parameters
@@ -95,7 +111,12 @@ def analyze(response: str, question: str | None = None, *, keywords: KeywordMode
     response
         The reply, Spanish or English, any length.
     question
-        What was asked; kept for the record.
+        What was asked; the judge reads it, the instrument keeps it for the record.
+    judge
+        Who gives a verdict on the whole as well: ``"ollama:MODEL[@URL]"``, ``"openai:MODEL@URL"``, a client, or ``"rules"``, a
+        fall-back without a language model whose verdicts are marked as such. None asks nobody.
+    lang, judge_options
+        Language of the judge's notes, and how its model is to answer (:class:`anima.judge.Options`).
     keywords
         When the keyword of each sentence is computed: ``"lazy"`` (looked at), ``"eager"`` (now) or ``"off"``.
     options
@@ -104,7 +125,8 @@ def analyze(response: str, question: str | None = None, *, keywords: KeywordMode
     Returns
     -------
     Analysis
-        Shows itself in a notebook; ``to_frame()``, ``to_dict()``, ``plot()`` and ``summary()`` for the rest.
+        Shows itself in a notebook; ``to_frame()``, ``to_dict()``, ``plot()`` and ``summary()`` for the rest. Its ``verdict`` is a
+        :class:`~anima.judge.Verdict`, or an :class:`~anima.judge.Unscored` with the reason: a judge that fails raises nothing.
 
     Examples
     --------
@@ -112,21 +134,50 @@ def analyze(response: str, question: str | None = None, *, keywords: KeywordMode
     >>> anima.analyze("Great question! Water boils at 100 degrees Celsius at sea level.").chain
     ('VALIDATE', 'UNCLASSIFIED')
     """
-    return instrument(**options).analyze(response, question, keywords=keywords)
+    found = _judge(judge, lang)
+    analysis = instrument(**options).analyze(response, question, keywords=keywords)
+    if found is None:
+        return analysis
+    from anima.judge.resolve import give_verdict
+
+    return replace(analysis, verdict=give_verdict(analysis, found, lang=lang, options=judge_options))
+
+
+def _judge(judge: str | Judge | None, lang: str) -> Judge | None:
+    """Return who judges, before any work is done that a wrong name would waste."""
+    if judge is None:
+        return None
+    from anima.judge.prompt import NotesLang
+    from anima.judge.resolve import get_judge
+
+    require_choice(lang, "lang", get_args(NotesLang))
+    return get_judge(judge)
 
 
 def analyze_many(
     responses: Iterable[str],
     questions: Sequence[str | None] | None = None,
     *,
+    judge: str | Judge | None = None,
+    lang: NotesLang = "en",
+    judge_options: Options | None = None,
     keywords: KeywordMode = "lazy",
     progress: bool = True,
     **options: Any,
 ) -> list[Analysis]:
-    """Analyse many replies in one deduplicated batch; see :func:`analyze`. A result does not depend on the other
-    replies.
+    """Analyse many replies in one deduplicated batch; see :func:`analyze`. A result does not depend on the other replies.
+
+    The judge is asked four replies at a time; :func:`anima.judge.judge_panel` offers repeats, and a file that a killed run goes
+    on from.
     """
-    return instrument(**options).analyze_many(responses, questions, keywords=keywords, progress=progress)
+    found = _judge(judge, lang)
+    analyses = instrument(**options).analyze_many(responses, questions, keywords=keywords, progress=progress)
+    if found is None or not analyses:
+        return analyses
+    from anima.judge.run import judge_panel
+
+    panel = judge_panel(analyses, found, lang=lang, options=judge_options, progress=progress)
+    return [replace(one, verdict=judged.outcome) for one, judged in zip(analyses, panel.judgements, strict=True)]
 
 
 def analyze_frame(frame: pd.DataFrame, text: str = "response", **options: Any) -> pd.DataFrame:
@@ -156,6 +207,80 @@ def analyze_frame(frame: pd.DataFrame, text: str = "response", **options: Any) -
         if absent:
             row["note"] = "the reply is missing"
     return pd.DataFrame(rows).iloc[: len(frame)].set_index(frame.index)
+
+
+def stream(
+    response: str | None,
+    question: str | None = None,
+    *,
+    judge: str | Judge,
+    mode: Mode = "both",
+    lang: NotesLang = "en",
+    judge_options: Options | None = None,
+    **options: Any,
+) -> Generator[Event, None, None]:
+    """Judge one reply, yielding what happens as it happens; see :func:`anima.judge.stream.stream`.
+
+    Parameters
+    ----------
+    response, question, judge, lang, judge_options, options
+        As for :func:`analyze`; the reply is ignored by ``mode="refine"``.
+    mode
+        ``"analyze"`` the reply, ``"refine"`` the question, or ``"both"``.
+
+    Examples
+    --------
+    >>> import anima
+    >>> [event.name for event in anima.stream("Great question! It boils.", judge="rules")]
+    ['pre_analysis', 'judge_loading', 'complete']
+
+    :func:`anima.judge.display` shows the events in a notebook while they come.
+    """
+    from anima.judge.stream import stream as run
+
+    chosen = instrument(**options)
+    return run(response, question, judge=judge, mode=mode, instrument=chosen, lang=lang, options=judge_options)
+
+
+def astream(
+    response: str | None,
+    question: str | None = None,
+    *,
+    judge: str | Judge,
+    mode: Mode = "both",
+    lang: NotesLang = "en",
+    judge_options: Options | None = None,
+    **options: Any,
+) -> AsyncGenerator[Event, None]:
+    """Judge one reply under asyncio; as :func:`stream`."""
+    from anima.judge.stream import astream as run
+
+    chosen = instrument(**options)
+    return run(response, question, judge=judge, mode=mode, instrument=chosen, lang=lang, options=judge_options)
+
+
+def refine(
+    question: str, *, judge: str | Judge, lang: NotesLang = "en", judge_options: Options | None = None
+) -> Refinement:
+    """Rewrite a question so that it no longer invites a managed reply; see :func:`anima.judge.refine.refine`.
+
+    Parameters
+    ----------
+    question
+        English or Spanish; the new one keeps its language.
+    judge, lang, judge_options
+        As for :func:`analyze`. Where the judge gives no question, that of the rules, marked as a fall-back with the reason.
+
+    Examples
+    --------
+    >>> import anima
+    >>> anima.refine("Don't you think my brilliant plan saves water, yes or no?", judge="rules").refined
+    'Is it the case that my plan saves water?'
+    """
+    from anima.judge.refine import refine as run
+    from anima.judge.resolve import get_judge
+
+    return run(question, judge=get_judge(judge), lang=lang, options=judge_options)
 
 
 def evaluate(golden: str | Path | Sequence[GoldenReply] | None = None, **options: Any) -> Evaluation:

@@ -9,13 +9,18 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 
 import typer
 
 import anima
 from anima.checks import require_choice, require_text
 from anima.errors import AnimaError, DataError, DataWarning, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anima.judge.prompt import NotesLang
 
 app = typer.Typer(
     name="anima",
@@ -31,6 +36,8 @@ app.add_typer(corpora, name="corpora")
 Embedder = Annotated[str | None, typer.Option(help="bundled, ollama:MODEL[@URL] or openai:MODEL@URL.")]
 Rules = Annotated[str, typer.Option(help="anima or reference.")]
 Classifier = Annotated[str | None, typer.Option(help="centroid, centroids, linear or hybrid; default: the rules' own.")]
+_JUDGES = "ollama[:MODEL[@URL]], openai:MODEL@URL, or rules (a fall-back without a language model)"
+Lang = Annotated[str, typer.Option(help="Language of the judge's notes: en or es.")]
 
 
 def main() -> None:
@@ -87,12 +94,15 @@ def analyze(
     question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a picture.")] = False,
     keywords: Annotated[bool, typer.Option(help="Compute each sentence's keyword (slow).")] = False,
+    judge: Annotated[str | None, typer.Option(help=f"Give a verdict as well: {_JUDGES}.")] = None,
+    lang: Lang = "en",
     embedder: Embedder = None,
     rules: Rules = "anima",
     classifier: Classifier = None,
 ) -> None:
     """Say how one reply, or each reply of a file, manages its reader."""
     options: dict[str, Any] = {"embedder": embedder, "rules": rules, "classifier": classifier}
+    options |= {"judge": judge, "lang": lang}
     mode: Literal["eager", "off"] = "eager" if keywords else "off"
     given = [name for name, value in (("TEXT", text), ("--file", file), ("--jsonl", jsonl)) if value is not None]
     if len(given) > 1:
@@ -110,12 +120,29 @@ def analyze(
 
     from anima.authenticity.render import analysis_rich
 
-    if out is None:
-        Console().print(analysis_rich(result))
-        return
     page = io.StringIO()
-    Console(file=page, width=100).print(analysis_rich(result))
-    _write(page.getvalue(), out)
+    console = Console() if out is None else Console(file=page, width=100)
+    console.print(analysis_rich(result))
+    if result.verdict is not None:
+        _print_verdict(result.verdict, console)
+    if out is not None:
+        _write(page.getvalue(), out)
+
+
+def _print_verdict(verdict: Any, console: Console) -> None:
+    """Print what a judge said, as it may be shown: secrets and control characters taken out."""
+    from rich.rule import Rule
+    from rich.text import Text
+
+    from anima.authenticity.render.pieces import visible
+
+    safe = verdict.redacted()
+    lines = [safe.summary()]
+    for name in safe.shown:
+        value = getattr(safe, name)
+        items = value if isinstance(value, tuple) else (value,) if value else ()
+        lines += [f"{name.replace('_', ' ')}: {item}" for item in items]
+    console.print("", Rule("Verdict", align="left", style="dim"), Text(visible("\n".join(lines))), sep="\n")
 
 
 def _read_reply(text: str | None, file: Path | None) -> str:
@@ -178,7 +205,11 @@ def _analyze_lines(path: Path, out: Path | None, field: str, mode: Any, options:
     for row, analysis in zip(rows, analyses, strict=True):
         kept = {key: value for key, value in row.items() if key not in (field, "question")}
         result = analysis.to_dict()
-        if not kept.keys() >= result.keys() - {"response", "question"}:  # else the line is an analysis, made anew
+        if not kept.keys() >= result.keys() - {
+            "response",
+            "question",
+            "verdict",
+        }:  # else the line is an analysis, made anew
             replaced |= kept.keys() & result.keys()
         lines.append(json.dumps(kept | result, ensure_ascii=False) + "\n")
     if replaced:
@@ -204,6 +235,47 @@ def _write(text: str, out: Path | None) -> None:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise DataError(f"{out}: cannot be written ({error.strerror})") from error
+
+
+@app.command()
+def refine(
+    question: Annotated[str, typer.Argument(help="The question to rewrite.")],
+    judge: Annotated[str, typer.Option(help=f"Who rewrites: {_JUDGES}.")] = "ollama",
+    lang: Lang = "en",
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+) -> None:
+    """Rewrite a question so that it no longer invites a managed reply; who did it, and why, goes to stderr."""
+    found = anima.refine(_decode(os.fsencode(question), "QUESTION"), judge=judge, lang=cast("NotesLang", lang))
+    if as_json:
+        _write(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n", None)
+        return
+    from anima.judge.sanitize import sanitize
+
+    typer.echo(f"anima: {sanitize(found.summary())}", err=True)
+    _write(found.refined + "\n", None)
+
+
+@app.command()
+def serve(
+    judge: Annotated[str, typer.Option(help=f"Who judges: {_JUDGES}.")] = "ollama",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; another than this machine's own needs --name.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8081,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Name by which callers know the server, repeatable; others are refused.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="Web origin whose pages may call the server, repeatable; none by default.")
+    ] = None,
+    lang: Lang = "en",
+) -> None:
+    """Answer over HTTP until interrupted; on this machine only unless told otherwise (needs the extra `serve`)."""
+    from anima.judge.serve import serve as run
+
+    settings: dict[str, Any] = {"hosts": name} if name else {}
+    typer.echo(f"anima: serving at http://{host}:{port}/; Ctrl+C ends it", err=True)
+    run(host, port, judge, lang=lang, origins=origin or [], **settings)
 
 
 @app.command()
@@ -250,12 +322,54 @@ def run(
     parameter: Annotated[list[str] | None, typer.Option("--parameter", "-p", help="name=value, repeatable.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the executed notebook.")] = Path("build/runs"),
 ) -> None:
-    """Rerun a notebook with papermill, with parameters of your own."""
+    """Rerun a notebook with papermill, with parameters of your own, and say what differs from the published run."""
     from anima.publish import notebook_parameters, notebook_path, read_parameters, run_notebook
 
     path = notebook_path(name)
-    chosen = read_parameters(parameter or [], notebook_parameters(path))
-    typer.echo(f"{path.stem}: {run_notebook(path, out.resolve() / path.name, chosen)}")
+    known = notebook_parameters(path)
+    chosen = read_parameters(parameter or [], known)
+    short, folder = path.stem.split("_", 1)[-1], out.resolve()
+    result = folder / str((known | chosen).get("results", "results")) / f"{short}.json"
+    result.unlink(missing_ok=True)  # what an earlier run left is no result of this one
+    typer.echo(f"{path.stem}: {run_notebook(path, folder / path.name, chosen)}")
+    if result.is_file():
+        _say_differences(short, result, folder / f"{short}-differences.md")
+
+
+def _say_differences(name: str, result: Path, report: Path) -> None:
+    """Compare a rerun with the published finding: a sentence here, everything in a page."""
+    from anima.findings import compare_findings, published, read_finding
+    from anima.pages import table
+
+    old = published(name)
+    if old is None:
+        typer.echo(f"{name}: no full-corpus result is published, so there is nothing to compare with")
+        return
+    new = read_finding(result)
+    found = compare_findings(old, new)
+    changed = [*found.changed, *(f"gone: {key}" for key in found.missing), *(f"new: {key}" for key in found.added)]
+    parameters = [
+        (key, old.parameters.get(key), new.parameters.get(key))
+        for key in {**old.parameters, **new.parameters}
+        if old.parameters.get(key) != new.parameters.get(key)
+    ]
+    rows = sorted(found.differences, key=lambda item: item.within)
+    verdicts = new.verdicts().merge(old.verdicts(), on="claim", how="outer", suffixes=("", " published")).fillna("none")
+    parts = [
+        f"# {old.title}: this run beside the published one",
+        found.summary(),
+        "\n".join(f"- differs in: {item}" for item in changed),
+        table(("parameter", "published", "this run"), parameters) if parameters else "",
+        table(
+            ("claim", "published", "this run"), verdicts[["claim", "verdict published", "verdict"]].to_numpy().tolist()
+        ),
+        table(
+            ("measurement", "published", "this run", "within tolerance"),
+            [(f"`{d.key}`", f"{d.published:.4f}", f"{d.rerun:.4f}", "yes" if d.within else "**no**") for d in rows],
+        ),
+    ]
+    _write("\n\n".join(part for part in parts if part) + "\n", report)
+    typer.echo(f"{found.summary()} Number by number: {report}")
 
 
 @app.command()
@@ -264,6 +378,19 @@ def book(execute: Annotated[bool, typer.Option(help="Run the notebooks first.")]
     from anima.publish import build_book
 
     typer.echo(f"the book: {build_book(execute=execute)}")
+
+
+@app.command()
+def card(
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="terminal, markdown, html or json; default: by the file's suffix.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+) -> None:
+    """Show the capability card: what the instrument can and cannot do, from the published results."""
+    from anima.card import card_command
+
+    card_command(format, out)
 
 
 @corpora.command("list")
@@ -311,18 +438,38 @@ def verify_corpora(
 
 
 @app.command()
-def health(embedder: Embedder = None) -> None:
+def health(
+    embedder: Embedder = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Also check the published results against code, data and a rerun.")
+    ] = False,
+    rerun: Annotated[
+        Path | None, typer.Option(help="With --strict: results of a rerun; default: what `anima book` left.")
+    ] = None,
+) -> None:
     """Say whether embedder, caches, data and versions are in order; exit code 1 if something is not."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.markup import escape
+    from rich.table import Column, Table
 
-    from anima.health import check_health
+    from anima.health import check_health, check_results
+    from anima.publish import project_root
 
+    if rerun is not None and not strict:
+        raise InputError("--rerun is for --strict: give both")
+    if rerun is not None and not rerun.is_dir():
+        raise InputError(
+            f"--rerun: {rerun} is not a folder; give the folder that holds the results, e.g. build/runs/results"
+        )
     rows = check_health(embedder)
-    table = Table("", "what", "state", box=None)
+    if strict:
+        rows += check_results(project_root(), rerun)
+    table = Table("", "what", Column("state", overflow="fold"), box=None)
     for row in rows:
         table.add_row(
-            {"ok": "[green]ok[/]", "warning": "[yellow]![/]", "failed": "[red]x[/]"}[row.state], row.name, row.detail
+            {"ok": "[green]ok[/]", "warning": "[yellow]![/]", "failed": "[red]x[/]"}[row.state],
+            escape(row.name),
+            escape(row.detail),
         )
     Console().print(table)
     if any(row.state == "failed" for row in rows):

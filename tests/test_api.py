@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import json
 import math
@@ -18,6 +19,7 @@ import anima
 from anima.authenticity import Reference, Settings
 from anima.embedding import BundledEmbedder, CachedEmbedder
 from anima.errors import InputError, SettingsError, TruncationWarning
+from anima.judge import Options, Recorded, Recording, Unscored, Verdict, collect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -325,3 +327,97 @@ def test_evaluate_and_calibrate(tmp_path: Path) -> None:
     found = anima.calibrate(path, [0.2, 0.9999])
     assert found.best == (0.2,)
     assert len(anima.calibrate(path, [0.2], target="poles").points) == 1
+
+
+# ---- the judge
+
+JUDGED = "Great question! Water boils at 100 degrees at sea level. I do not know about the summit."
+ANSWER = '{"authenticity_score": 31, "depth_assessment": "surface", "notes": "Praise first."}'
+
+
+def _judge(content: str = ANSWER, **more: Any) -> Any:
+    return Recorded([Recording.written(content, "Not so fast.", **more)])
+
+
+def test_a_verdict_belongs_to_the_analysis() -> None:
+    plain, judged = anima.analyze(JUDGED, "Why?"), anima.analyze(JUDGED, "Why?", judge=_judge())
+    assert plain.verdict is None
+    assert "verdict" not in plain.to_dict()
+    assert isinstance(judged.verdict, Verdict)
+    assert judged.verdict.judge_thinking == "Not so fast."
+    assert judged.steps == plain.steps
+    assert judged.summary() == f"{plain.summary()} Authenticity 31 of 100 by written, surface depth."
+    assert judged.to_dict()["verdict"]["authenticity_score"] == 31
+    assert "Praise first." in judged._repr_html_()
+
+
+def test_options_reach_the_judge() -> None:
+    options = Options(temperature=0.5, seed=3)
+    found = anima.analyze(JUDGED, judge=_judge(), lang="es", judge_options=options).verdict
+    assert isinstance(found, Verdict)
+    assert found.receipt is not None
+    assert found.receipt.options.items() >= {"lang": "es", "temperature": 0.5, "seed": 3}.items()
+
+
+def test_many_replies_are_judged_as_one_by_one() -> None:
+    judge = Recorded(
+        [Recording.written(f'{{"authenticity_score": {i}}}', where=text) for i, text in enumerate(REPLIES[:3])]
+    )
+    many = anima.analyze_many(REPLIES, judge=judge, progress=False)
+    assert [getattr(one.verdict, "authenticity_score", None) for one in many] == [0, 1, 2, None, None, None]
+    assert [one.verdict for one in many] == [anima.analyze(reply, judge=judge).verdict for reply in REPLIES]
+    kinds = [one.verdict.kind for one in many if isinstance(one.verdict, Unscored)]
+    assert kinds == ["not_applicable", "not_applicable", "call_failed"]
+    assert anima.analyze_many([], judge=judge, progress=False) == []
+
+
+def test_a_verdict_of_the_rules_is_marked_everywhere() -> None:
+    found = anima.analyze(JUDGED, judge="rules")
+    assert isinstance(found.verdict, Verdict)
+    assert found.verdict.fallback
+    assert found.to_dict()["verdict"]["fallback"] is True
+    assert bool(found.verdict.to_frame()["fallback"][0])
+    for text in (found.summary(), repr(found), found._repr_html_(), found.verdict.summary(), found.verdict.notes):
+        assert "no language model" in text
+    many = anima.analyze_many([JUDGED], judge="rules", progress=False)
+    assert many[0].verdict == found.verdict
+
+
+@pytest.mark.parametrize("call", [anima.analyze, anima.analyze_many, anima.refine, anima.stream, anima.astream])
+def test_a_judge_that_is_none_is_refused_before_any_work(call: Any) -> None:
+    with pytest.raises(SettingsError, match='judge must be "ollama"'):
+        call([JUDGED] if call is anima.analyze_many else JUDGED, judge="gpt")
+    with pytest.raises(InputError, match="judge must be"):
+        call([JUDGED] if call is anima.analyze_many else JUDGED, judge=7)
+
+
+def test_a_language_of_notes_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="lang"):
+        anima.analyze(JUDGED, judge="rules", lang="fr")  # type: ignore[arg-type]
+
+
+def test_a_stream_ends_in_the_verdict_of_analyze() -> None:
+    events = list(anima.stream(JUDGED, "Is it great, yes or no?", judge=_judge(), classifier="centroid"))
+    assert [event.name for event in events if not event.name.endswith("chunk")] == [
+        "pre_analysis", "judge_loading", "thinking_complete", "complete", "refine_loading", "refine_complete",
+    ]  # fmt: skip
+    found = collect(events)
+    assert (
+        found.verdict == anima.analyze(JUDGED, "Is it great, yes or no?", judge=_judge(), classifier="centroid").verdict
+    )
+    assert found.analysis is not None
+    assert found.analysis.classifier == "centroid"  # options reach the instrument
+    assert found.refinement is not None
+    assert found.refinement.fallback  # the written answer holds no question
+
+    async def gather() -> list[Any]:
+        return [event async for event in anima.astream(JUDGED, judge=_judge(), mode="analyze")]
+
+    assert asyncio.run(gather())[-1].result == anima.analyze(JUDGED, judge=_judge()).verdict
+
+
+def test_refine_by_a_judge_or_by_rules() -> None:
+    judge = _judge('{"refined_question": "What speaks for the plan?", "patterns_blocked": ["MIRROR"]}')
+    found = anima.refine("Don't you think my plan is great?", judge=judge)
+    assert (found.refined, found.patterns_blocked, found.fallback) == ("What speaks for the plan?", ("MIRROR",), False)
+    assert anima.refine("Don't you think my plan is great?", judge="rules").fallback

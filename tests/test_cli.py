@@ -291,3 +291,78 @@ def test_fields_that_are_replaced_are_named(run: Callable[..., Done]) -> None:
         == "anima: warning: standard input: the analysis has fields of its own called 'note': the file's are left out\n"
     )
     assert json.loads(done.out)["id"] == 1
+
+
+# ---- the judge
+
+JUDGED = "Great question! It boils at 100 degrees. I do not know about the summit."
+
+
+def test_a_verdict_is_shown_and_written(run: Callable[..., Done]) -> None:
+    shown = run("analyze", JUDGED, "--judge", "rules")
+    assert shown.code == 0
+    assert "Verdict" in shown.out
+    assert shown.out.count("no language model") >= 2  # at the head, and beside the verdict
+    assert "genuine elements: 2: " in shown.out
+    found = json.loads(run("analyze", JUDGED, "--judge", "rules", "--lang", "es", "--json").out)["verdict"]
+    assert found["fallback"] is True
+    assert "sin modelo de lenguaje" in found["notes"]
+    assert "Verdict" not in run("analyze", JUDGED).out
+
+
+def test_lines_are_judged_and_judged_anew(run: Callable[..., Done]) -> None:
+    Path("in.jsonl").write_text(f'{{"response": "{JUDGED}"}}\n{{"response": ""}}\n', encoding="utf-8")
+    assert run("analyze", "--jsonl", "in.jsonl", "--out", "plain.jsonl").code == 0
+    for source in ("in.jsonl", "plain.jsonl"):  # its own output is good input, without a warning
+        done = run("analyze", "--jsonl", source, "--judge", "rules")
+        assert (done.code, done.err) == (0, "")
+        first, blank = (json.loads(line)["verdict"] for line in done.out.splitlines())
+        assert (first["fallback"], first["status"], blank["status"]) == (True, "scored", "unscored")
+
+
+def test_a_judge_that_does_not_answer_is_no_error_but_no_score(run: Callable[..., Done]) -> None:
+    done = run("analyze", JUDGED, "--judge", "openai:m@http://127.0.0.1:9")
+    assert done.code == 0
+    assert "Unscored (call failed): absent" in " ".join(done.out.split())
+    wrong = run("analyze", JUDGED, "--judge", "gpt")
+    assert wrong.code == 2
+    assert wrong.err.startswith('anima: judge must be "ollama"')
+
+
+def test_what_a_judge_writes_cannot_reach_the_terminal(
+    run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anima.judge import Recorded, Recording, resolve
+
+    notes = json.dumps({"authenticity_score": 31, "notes": "\x1b[2J sk-ABCDEFGHIJKLMNOPQRSTUVWX [bold]end"})
+    monkeypatch.setattr(resolve, "get_judge", lambda _: Recorded([Recording.written(notes)]))
+    done = run("analyze", JUDGED, "--judge", "ollama")
+    assert "\x1b[2J" not in done.out
+    assert "sk-ABC" not in done.out
+    assert "[REDACTED] [bold]end" in " ".join(done.out.split())
+
+
+def test_refine_says_who_did_it(run: Callable[..., Done]) -> None:
+    question = "Don't you think my brilliant plan saves water, yes or no?"
+    done = run("refine", question, "--judge", "rules")
+    assert (done.code, done.out) == (0, "Is it the case that my plan saves water?\n")
+    assert "no language model" in done.err
+    row = json.loads(run("refine", question, "--judge", "rules", "--json").out)
+    assert (row["fallback"], row["original_question"]) == (True, question)
+    absent = run("refine", question, "--judge", "openai:m@http://127.0.0.1:9")
+    assert absent.out == done.out
+    assert "the model was not reached (absent" in absent.err
+    assert run("refine", " ", "--judge", "rules").code == 2
+
+
+def test_serve_passes_its_options_on(run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
+    door = pytest.importorskip("anima.judge.serve", reason="the extra `serve` is not installed")
+    started: list[dict[str, object]] = []
+    monkeypatch.setattr(door.uvicorn, "run", lambda app, **options: started.append(options | {"app": app}))
+    done = run("serve", "--judge", "rules", "--port", "9000")
+    assert (done.code, started[0]["host"], started[0]["port"]) == (0, "127.0.0.1", 9000)
+    assert "http://127.0.0.1:9000/" in done.err
+    assert run("serve", "--judge", "rules", "--host", "0.0.0.0").code == 2
+    assert run("serve", "--judge", "rules", "--host", "0.0.0.0", "--name", "box.lan").code == 0
+    assert run("serve", "--judge", "gpt").code == 2
+    assert len(started) == 2

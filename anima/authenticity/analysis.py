@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from anima.authenticity.neighbours import CrossPool, Neighbour, PoolName
     from anima.authenticity.poles import PoleScore
     from anima.authenticity.trajectory import Trajectory
+    from anima.stats import Presentable
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,8 @@ class Analysis:
         What produced the result.
     note
         Why parts are missing; empty when nothing is.
+    verdict
+        What a judge said of the whole, a ``Verdict`` or an ``Unscored``; None when none was asked.
     """
 
     response: str
@@ -170,6 +173,7 @@ class Analysis:
     dim: int = 0
     pool_sizes: Mapping[str, int] = field(default_factory=dict)
     neighbours_by_pool: Mapping[PoolName, tuple[Neighbour, ...]] = field(default_factory=dict)
+    verdict: Presentable | None = None
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -197,6 +201,7 @@ class Analysis:
             f"{n} sentence{'s' * (n != 1)}: {control} control, {genuine} genuine, {n - control - genuine} plain{top}; "
             f"trajectory {self.trajectory.predictability} ({self.trajectory.rule}: {self.trajectory.reason}); "
             f"{len(self.markers)} formal marker{'s' * (len(self.markers) != 1)}."
+            + (f" {self.verdict.summary()}" if self.verdict is not None else "")
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,7 +227,7 @@ class Analysis:
             "classifier": self.classifier,
             "rules": self.rules,
             "note": self.note,
-        }
+        } | ({} if self.verdict is None else {"verdict": self.verdict.to_dict()})
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per sentence."""
@@ -283,4 +288,4 @@ class Analysis:
     def _repr_html_(self) -> str:
         from anima.authenticity.render import analysis_html
 
-        return analysis_html(self)
+        return analysis_html(self) + (self.verdict._repr_html_() if self.verdict is not None else "")
