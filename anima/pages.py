@@ -1,13 +1,16 @@
-"""Pages of the book that are generated, so that no number on them can go stale: constants, costs, the written data, and
-the tables of simulations that the page on changed statistics includes.
+"""Pages of the book that are generated, so that no number on them can go stale: constants, costs, the written data, status,
+and the pieces that written pages include (the picture of the first page, terms of the lexicon, tables of simulations).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
+from anima import provenance
 from anima.authenticity import calibrate, classify, model, neighbours
 from anima.authenticity.golden import annotation_agreement, load_golden
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
@@ -15,8 +18,10 @@ from anima.authenticity.markers import load_markers
 from anima.authenticity.profiles import load_profile
 from anima.authenticity.reference import Reference
 from anima.authenticity.rules import get_rules
+from anima.card import card_page, current_card
 from anima.errors import DataError
 from anima.findings import compare_findings
+from anima.lexicon import load_lexicon
 from anima.settings import data_path
 
 if TYPE_CHECKING:
@@ -26,20 +31,145 @@ if TYPE_CHECKING:
     from anima.findings import Finding
 
 
-def write_generated_pages(folder: Path) -> list[Path]:
-    """Write the generated pages into the source folder of a build and return their paths."""
+#: Packages of the API reference, in the order of its chapters.
+PACKAGES: Final = (
+    "anima", "anima.authenticity", "anima.lexicon", "anima.negation", "anima.corpora", "anima.detectors", "anima.judge",
+    "anima.metaeval", "anima.stats", "anima.embedding", "anima.text", "anima.plots", "anima.findings", "anima.card",
+    "anima.widgets", "anima.errors",
+)  # fmt: skip
+
+#: The reply that the first page shows: praise, content, both sides, an open point, a closing.
+EXAMPLE: Final = (
+    "What a thoughtful question! A fixed rate costs about 0.4 points more today. "
+    "On the one hand stability is valuable, on the other flexibility has its charm too. "
+    "I don't know how your income will develop, and that is the number that decides it. I hope this helps!"
+)
+
+
+def write_generated_pages(folder: Path, root: Path | None = None) -> list[Path]:
+    """Write the generated pages into the source folder of a build and return their paths.
+
+    Parameters
+    ----------
+    folder
+        Source folder, with the notebooks of the build in it.
+    root
+        Checkout, for the lock; by default the one that ``folder`` lies in.
+    """
     pages = {
+        "status.md": status_page(folder, root or folder.parents[1]),
+        "lexicon-terms.md": lexicon_terms(),
+        **start_picture(),
         "constants.md": constants_page(),
         "costs.md": costs_page(folder / "results" / "costs.json"),
         "data.md": data_page(),
+        "capability-card.md": card_page(current_card()),
     }
     pages |= {
         f"changed/{name}": text for name, text in changed_statistics(folder / "results" / "coverage.json").items()
     }
-    (folder / "changed").mkdir(exist_ok=True)
+    pages |= api_pages()
+    for name in ("api", "changed"):
+        (folder / name).mkdir(exist_ok=True)
     for name, text in pages.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in pages]
+
+
+def api_pages() -> dict[str, str]:
+    """Return the pages of the API reference by file name: an overview, and one per package, filled from the docstrings
+    by Sphinx.
+    """
+    pages = {
+        _api_document(name) + ".md": (
+            f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n   :show-inheritance:\n```\n"
+        )
+        for name in PACKAGES
+    }
+    rows = []
+    for name in PACKAGES:
+        module = import_module(name)
+        names = [one for one in getattr(module, "__all__", ()) if not one.startswith("_")]
+        first = " ".join((module.__doc__ or "").split("\n\n")[0].replace("``", "`").split())
+        rows.append((f"{{doc}}`{name} <{name.replace('.', '-')}>`", first, len(names) or "–"))
+    head = "# API reference\n\nGenerated from the docstrings. One page per package; `import anima` offers the short list of names a user types.\n"
+    return {"api/index.md": f"{head}\n{table(('package', 'what it is for', 'public names'), rows)}"} | pages
+
+
+def _api_document(name: str) -> str:
+    return f"api/{name.replace('.', '-')}"
+
+
+def start_picture() -> dict[str, str]:
+    """Return the picture of the first page and the figure that shows it, by file name."""
+    from anima.api import analyze
+    from anima.plots.theme import chart_svg
+
+    analysis = analyze(EXAMPLE)
+    regimes = [f"“{step.phrase}” is read as {step.intent} ({step.regime})" for step in analysis.steps]
+    alt = f"Bar chart of the {len(regimes)} sentences of a written reply. {'; '.join(regimes)}. {analysis.summary()}"
+    close = min(analysis.steps, key=lambda step: step.margin)
+    figure = [
+        "```{figure} start.svg",
+        f":alt: {json.dumps(alt, ensure_ascii=False)}",
+        ":width: 100%",
+        "A reply written for this page, as `anima.analyze(reply).plot()` draws it: what each sentence does to its reader, and how clearly.",
+        "Warm colours manage the reader, blue ones are open about what is not known, grey only informs.",
+        f"The closest call is sentence {close.index + 1}: {close.intent} leads {close.runner_up} by {close.margin:.2f}.",
+        "```",
+    ]
+    return {"start.svg": chart_svg(analysis.plot().to_dict()), "start.md": "\n".join(figure) + "\n"}
+
+
+def lexicon_terms() -> str:
+    """Return the categories and registers of the lexicon as a glossary, with their names in the Spanish source."""
+    lexicon = load_lexicon()
+    groups = (("Category", lexicon.categories), ("Register", lexicon.registers))
+    entries = [
+        f"{item.name}\n  *{item.alias}.* {kind} of the lexicon: {item.meaning}.\n"
+        for kind, items in groups
+        for item in sorted(items.values(), key=lambda item: item.name)
+    ]
+    return "\n".join([":::{glossary}", *entries, ":::", ""])
+
+
+def status_page(folder: Path, root: Path) -> str:
+    """Return the page on status and provenance; what was published from what stands first."""
+    chapters = re.findall(r"file:\s*(\S+)", (folder / "_toc.yml").read_text(encoding="utf-8"))
+    return "\n".join(
+        [
+            "# Status and provenance",
+            "",
+            "Generated with the book. Equal hashes mean equal content: the first 16 digits of SHA-256, of code without comments and docstrings.",
+            "",
+            "## Published findings",
+            "",
+            table(*provenance.finding_rows(folder, chapters)),
+            "## Receipts",
+            "",
+            "Of the code that computed a finding, of its parameters, and of its results; the inputs follow.",
+            "",
+            table(*provenance.receipt_rows()),
+            "## Corpora they were computed on",
+            "",
+            "A corpus whose files have these hashes gives these numbers; `anima corpora verify` compares.",
+            "",
+            table(*provenance.corpus_rows()),
+            "## Run times in this build",
+            "",
+            table(*provenance.run_time_rows(folder)),
+            "## Versions",
+            "",
+            "From `requirements.lock`; two versions where newer Pythons need another one.",
+            "",
+            table(*provenance.version_rows(root)),
+            "## Data files and model",
+            "",
+            "Everything under `corpora/`; the trained heads of the bundled embedder lie in `models/`.",
+            "",
+            table(*provenance.data_rows()),
+        ]
+    )
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
