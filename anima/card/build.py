@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,8 +36,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from anima.findings import Finding
-    from anima.metaeval import SentinelSnapshot
+    from anima.metaeval import SentinelReport, SentinelSnapshot
 
+#: What a number of alarms of each kind means.
+_ALARMS: Final = {
+    "below-floor": "lie below the sentinel's floor",
+    "drop": "dropped at the last change",
+    "drifting": "drift",
+    "silent-upgrade": "stand for a model that changed and was not measured again",
+    "stale": "are old",
+    "future": "are dated in the future",
+}
 _RULES: Final = "judge/rules_agreement.json"
 _FIELDS: Final = frozenset({"group", "title", "for", "not", "finding", "measurement", "difference", "lower_is_better"})
 
@@ -93,7 +103,7 @@ def build_card(
         )
     ]
     # An unchanged number leaves no line, so that the age of a line says nothing.
-    stamp = eval_health_stamp(judge_sentinel_report(history, thresholds={"stale_after_days": None}))
+    report = judge_sentinel_report(history, thresholds={"stale_after_days": None})
     card = Card(
         *(
             words["title"],
@@ -107,13 +117,26 @@ def build_card(
             coverage(able),
             tuple(sections),
             {item.title: item.limits for item in findings.values()},
-            stamp,
+            eval_health_stamp(report),
+            health_words(report),
             dict(inputs),
         ),
     )
     plain = card.to_dict()
     plain.pop("content")
     return replace(card, content=digest(plain))
+
+
+def health_words(report: SentinelReport) -> str:
+    """Return in one or two sentences what the sentinel says of all detectors together."""
+    if not report.judges:
+        return "No detector is watched yet."
+    found = Counter(alarm.kind for alarm in report.alarms)
+    said = [f"{number} {_ALARMS[kind]}" for kind, number in sorted(found.items())]
+    unknown = (
+        f"; {len(report.unknown)} were measured too few times to say whether they changed" if report.unknown else ""
+    )
+    return f"Of {len(report.judges)} published kappas of a detector on a label, {', '.join(said) or 'none raises an alarm'}{unknown}."
 
 
 def current_card() -> Card:

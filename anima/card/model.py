@@ -95,6 +95,8 @@ class Card(Presentable):
         What each finding says it does not say.
     stamp
         Health of the measured detectors over the history of results.
+    health
+        The same in a sentence.
     inputs
         Content hashes of all the card was made from.
     content
@@ -111,6 +113,7 @@ class Card(Presentable):
     sections: tuple[Section, ...]
     limits: Mapping[str, tuple[str, ...]]
     stamp: EvalHealthStamp
+    health: str
     inputs: Mapping[str, str]
     content: str = ""
 

@@ -88,7 +88,7 @@ def card_rich(card: Card) -> Any:
     parts: list[Any] = [
         Text(card.title, style="bold"),
         Text(card.purpose),
-        Text(f"\nHealth: {card.stamp.health}. {_said(card)}"),
+        Text(f"\nHealth: {card.stamp.health}. {card.health}"),
     ]
     parts += [Text(card.stance, style="italic")]
     for section in card.sections:
@@ -163,7 +163,7 @@ def _words(card: Card) -> list[str]:
     return [
         *lists,
         f"**Deployment.** {card.stance}",
-        f"**Health: {card.stamp.health}.** {_cell(_said(card))}",
+        f"**Health: {card.stamp.health}.** {_cell(card.health)}",
         f"*{card.reading}*",
     ]
 
@@ -207,12 +207,6 @@ def _two(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # adding 0 makes -0 plain 0
 
 
-def _said(card: Card) -> str:
-    """Return what the stamp says first, and how much more there is."""
-    said = [*card.stamp.alarms, *card.stamp.unknown]
-    return f"{said[0].rstrip('.')}{f' (and {len(said) - 1} more)' if said[1:] else ''}." if said else ""
-
-
 def _head(card: Card) -> str:
     """Return what must be known before the tables: use, coverage, stance, health."""
     e = html.escape
@@ -233,7 +227,7 @@ def _head(card: Card) -> str:
     return (
         f'<div class="anima-card"><div class="boxes">{boxes}</div>'
         f"<p><b>Deployment.</b> {e(card.stance)}</p>"
-        f'<p><span class="stamp {e(card.stamp.health)}">health: {e(card.stamp.health)}</span> {e(_said(card))}</p>{alarms}'
+        f'<p><span class="stamp {e(card.stamp.health)}">health: {e(card.stamp.health)}</span> {e(card.health)}</p>{alarms}'
         f'<p class="small">{e(card.reading)}</p></div>'
     )
 
