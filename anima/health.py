@@ -173,12 +173,13 @@ def _receipt(finding: Finding) -> HealthRow:
     """Compare a finding's receipt with the code and data here, and with its own numbers."""
     name, receipt = f"{finding.name}: receipt", finding.receipt
     corpora = {item.name: item.hash for item in finding.materials}
+    model = {"embedder": get_embedder("bundled").id} if "embedder" in receipt.inputs else {}
     unchecked, problems = [], []
     try:
         now = make_receipt(
             f"anima.findings.{finding.name}",
-            inputs=corpora,
-            data=tuple(key for key in receipt.inputs if key not in corpora),
+            inputs=corpora | model,
+            data=tuple(key for key in receipt.inputs if key not in corpora | model),
             parameters=finding.parameters,
             outputs=finding.outputs,
         )

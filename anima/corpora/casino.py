@@ -51,12 +51,12 @@ def _dialogue(record: Any, path: Path, number: int, split: str, builder: Builder
     place = f"{path}: record {number}"
     fields = require_fields(record, ("dialogue_id", "chat_logs", "participant_info", "annotations"), place)
     key = as_id(fields["dialogue_id"], "dialogue_id", place)
-    place = f"{path}: dialogue {key}"
+    record_place, place = place, f"{path}: dialogue {key}"
     for name, shape in (("chat_logs", list), ("participant_info", dict), ("annotations", list)):
         if not isinstance(fields[name], shape):
             raise DataError(f"{place}: {name} must be a {shape.__name__}, got {show(fields[name])}")
     annotated = bool(fields["annotations"])
-    builder.dialogue(key, place, split=split, annotated=annotated)
+    builder.dialogue(key, record_place, split=split, annotated=annotated)
     pending = [
         _annotation(pair, f"{place}, annotation {row}") for row, pair in enumerate(fields["annotations"])
     ]  # in the order of the chat, which has rows more
@@ -64,7 +64,7 @@ def _dialogue(record: Any, path: Path, number: int, split: str, builder: Builder
     for turn, row in enumerate(fields["chat_logs"]):
         spot = f"{place}, chat row {turn}"
         row = require_fields(row, ("text", "task_data", "id"), spot)
-        button = row["text"] in _BUTTONS
+        button = isinstance(row["text"], str) and row["text"] in _BUTTONS
         kind: Kind = "button" if button else "message"
         builder.utterance(f"{key}:{turn}", row["id"], row["text"], spot, kind=kind, task_data=row["task_data"] or None)
         if next_one < len(pending) and row["text"] == pending[next_one][0]:
@@ -106,11 +106,13 @@ def _participant(speaker: str, info: Any, place: str, builder: Builder) -> None:
     reasons = require_fields(fields["value2reason"], levels, f"{place}, value2reason")
     personality = require_fields(fields["personality"], ("svo", "big-five"), f"{place}, personality")
     five = require_fields(personality["big-five"], (), f"{place}, big-five")
-    builder.speaker(
-        speaker,
+    columns = {
         **{level.lower(): issues[level] for level in levels},
         **{f"reason_{level.lower()}": reasons[level] for level in levels},
-        **require_fields(fields["demographics"], (), f"{place}, demographics"),
-        svo=personality["svo"],
+        "svo": personality["svo"],
         **{trait.replace("-", "_"): value for trait, value in five.items()},
-    )
+    }
+    about = require_fields(fields["demographics"], (), f"{place}, demographics")
+    if clash := sorted({"dialogue_id", "speaker", *columns} & about.keys()):
+        raise DataError(f"{place}, demographics: {clash[0]!r} is a column of another field: rename it")
+    builder.speaker(speaker, **about, **columns)

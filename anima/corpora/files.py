@@ -61,10 +61,11 @@ class Files:
         except UnicodeDecodeError as error:
             start = data.rfind(b"\n", 0, error.start) + 1
             line = data.count(b"\n", 0, error.start) + 1
-            fix = "UTF-16: save it as UTF-8" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "re-encode that line"
+            fix = "the file mixes encodings: re-encode that line (e.g. from Windows-1252) or fetch the corpus again"
+            if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                fix = "the file is UTF-16: save it as UTF-8"
             raise DataError(
-                f"{path}:{line}: byte 0x{data[error.start]:02x} at position {error.start - start} of the line is not UTF-8; "
-                f"the file mixes encodings or is {fix} (e.g. from Windows-1252) or fetch the corpus again"
+                f"{path}:{line}: byte 0x{data[error.start]:02x} at position {error.start - start} of the line is not UTF-8; {fix}"
             ) from None
 
     def json(self, path: Path) -> Any:
@@ -74,6 +75,8 @@ class Files:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
             at = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-            cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(text.rstrip()) - 1
+            cut = isinstance(error, json.JSONDecodeError) and (
+                error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated string")
+            )
             why = "the file ends too early, as after a cut download" if cut or not text.strip() else str(error)
             raise DataError(f"{path}{at}: not a JSON file ({why}): fetch or copy it again") from None

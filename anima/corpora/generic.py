@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,7 +16,7 @@ from anima.jsonl import Line, loads
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from anima.corpora.base import Corpus
 
@@ -57,10 +58,10 @@ def from_convokit(
     one of anima's columns is prefixed with ``meta_``.
     """
     require_choice(ids, "ids", ("unique", "composite"))
+    schemes = _schemes(labels)
     root = Path(folder).expanduser()
     files = Files(root)
     path = root / "utterances.jsonl"
-    schemes = dict(labels or {})
     builder = Builder(files, dict.fromkeys(schemes))
     conversations: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for place, record in _json_lines(files, path):
@@ -69,15 +70,16 @@ def from_convokit(
         key = as_id(key, "conversation_id", place)
         require_fields(record, ("id", "text"), place)
         conversations.setdefault(key, []).append((place, record))
-    facts = files.json(root / "conversations.json") if (root / "conversations.json").is_file() else {}
+    told = root / "conversations.json"
+    facts = require_fields(files.json(told), (), str(told)) if told.is_file() else {}
     for key, rows in conversations.items():
-        about = facts.get(key) if isinstance(facts, dict) else None
-        about = about.get("meta", about) if isinstance(about, dict) else {}
+        about = require_fields(facts.get(key) or {}, (), f"{told}: {key}")
+        about = require_fields(about.get("meta", about) or {}, (), f"{told}: {key}, meta")
         own = {_column(name, {"dialogue_id", "split", "n_utterances"}): value for name, value in about.items()}
         builder.dialogue(key, rows[0][0], split=str(about.get("split", "")), **own)
         for place, record in rows:
             mark = f"{key}:" if ids == "composite" else ""
-            meta = record.get("meta") or {}
+            meta = require_fields(record.get("meta") or {}, (), f"{place}: meta")
             reply = record.get("reply_to", record.get("reply-to"))
             builder.utterance(
                 mark + as_id(record["id"], "id", place),
@@ -108,6 +110,7 @@ def from_table(
     split: str | None = None,
     labels: Mapping[str, str] | None = None,
     label_separator: str | None = None,
+    all_annotated: bool = False,
     delimiter: str | None = None,
     name: str | None = None,
 ) -> Corpus:
@@ -126,6 +129,9 @@ def from_table(
         Column of the labels by scheme; an empty cell is none.
     label_separator
         What separates several labels in one cell, e.g. ``","``; None: a cell is one label.
+    all_annotated
+        Whether every row was seen by an annotator, so that a row without a label is an example of none. By default such a
+        row counts as not annotated, and :meth:`Corpus.labelled` leaves it out.
     delimiter
         Of a table; by default a tab for ``.tsv`` and a comma otherwise.
     name
@@ -138,7 +144,11 @@ def from_table(
     """
     place_of = Path(path).expanduser()
     files = Files(place_of.parent)
-    schemes = dict(labels or {})
+    schemes = _schemes(labels)
+    if label_separator == "":
+        raise InputError("label_separator must not be empty: leave it out where a cell is one label")
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"'):
+        raise InputError(f"delimiter must be one character that ends no line, got {show(delimiter)}")
     builder = Builder(files, dict.fromkeys(schemes))
     named = [text, dialogue_id, utterance_id, speaker, reply_to, split, *schemes.values()]
     wanted = [column for column in named if column is not None]
@@ -151,8 +161,17 @@ def from_table(
         require_fields(row, wanted, place)
         key = str(number) if dialogue_id is None else as_id(row[dialogue_id], dialogue_id, place)
         dialogues.setdefault(key, []).append((place, row))
+    if not dialogues:
+        raise DataError(f"{place_of}: holds no row: give a file with one utterance a row")
     for key, members in dialogues.items():
-        builder.dialogue(key, members[0][0], split="" if split is None else str(members[0][1][split]))
+        first_place, first = members[0]
+        for place, row in members:
+            if split is not None and row[split] != first[split]:
+                raise DataError(
+                    f"{place}: {split} is {show(row[split])}, but {show(first[split])} in the same dialogue ({first_place}): "
+                    "a dialogue lies in one split, mend one of them"
+                )
+        builder.dialogue(key, first_place, split="" if split is None else str(first[split]))
         for turn, (place, row) in enumerate(members):
             reply = None if reply_to is None else row[reply_to]
             builder.utterance(
@@ -161,6 +180,7 @@ def from_table(
                 row[text],
                 place,
                 reply_to=None if reply_to is None else "" if reply is None else as_id(reply, reply_to, place),
+                annotated=all_annotated,
                 **{_column(field, _CORE): value for field, value in row.items() if field not in wanted},
             )
             for scheme, field in schemes.items():
@@ -178,7 +198,10 @@ def _json_lines(files: Files, path: Path) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _csv_rows(files: Files, path: Path, delimiter: str, wanted: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.reader(io.StringIO(files.text(path), newline=""), delimiter=delimiter, strict=True)
+    text = files.text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    usual = csv.field_size_limit()
+    csv.field_size_limit(max(usual, len(text)))  # a long text is no mistake
     try:
         header = next(reader, [])
         if len(set(header)) != len(header):
@@ -195,6 +218,14 @@ def _csv_rows(files: Files, path: Path, delimiter: str, wanted: list[str]) -> It
                 yield f"{path}:{reader.line_num}", dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}: not a table ({error}); a quotation mark may be unpaired") from None
+    finally:
+        csv.field_size_limit(usual)
+
+
+def _schemes(labels: Mapping[str, str] | None) -> dict[str, str]:
+    if labels is not None and not isinstance(labels, Mapping):
+        raise InputError(f"labels must name a field by scheme, e.g. {{'act': 'dialogue_act'}}, got {show(labels)}")
+    return dict(labels or {})
 
 
 def _speaker(record: dict[str, Any], place: str) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from anima.checks import require_choice
+from anima.checks import require_choice, show
 from anima.corpora import casino, delidata, generic, negation
 from anima.corpora.build import Builder
 from anima.corpora.files import Files
-from anima.corpora.registry import Entry, entry, registry
+from anima.corpora.registry import Entry, entry, hash_files, registry
 from anima.errors import CorpusMissingError, DataError, DataWarning, InputError
 from anima.jsonl import no_collection
 from anima.settings import data_path
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from anima.corpora.base import Corpus
 
 Read = Callable[[Files, Builder], None]
+_FRAMES: Final = ("dialogues", "utterances", "labels", "outcomes", "speakers")
+#: Corpora read last, so that asking again costs no reading.
+_KEPT: Final = 4
+_read: dict[Hashable, Corpus] = {}
 WRITTEN: Final = "negation"
 _WRITTEN_SCHEMES: Final[Mapping[str, Sequence[str]]] = {"cue": ("negation",), "scope": ("negation",)}
 
@@ -71,6 +76,8 @@ def load_corpus(name: str | os.PathLike[str], *, sample: bool | None = None) -> 
     -----
     Counts and outcomes are shown equal to independent ones by ``tests/corpora``.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise InputError(f"name must be a name or the path of a folder, got {show(name)}")
     if isinstance(name, os.PathLike) or os.sep in name:
         if sample is not None:
             raise InputError(
@@ -96,13 +103,24 @@ def load_corpus(name: str | os.PathLike[str], *, sample: bool | None = None) -> 
         return _build(name, data_path(item.sample), _FORMATS[name].read_sample, schemes, sample=True)
     if not item.present:
         raise CorpusMissingError(f"{name}: the corpus is not in {item.folder}. {_get(item)}")
-    corpus = _build(name, item.folder, _FORMATS[name].read, item.schemes, item)
+    try:
+        corpus = _build(name, item.folder, _FORMATS[name].read, item.schemes, item)
+    except (
+        DataError
+    ) as error:  # why a file cannot be read is told by its hash, where it stops making sense by the error
+        if problems := item.problems(hash_files(item, item.folder)):
+            raise _differs(item, f"{problems[0]}; reading stopped at {error}") from None
+        raise
     if problems := item.problems(corpus.provenance.files):
-        raise DataError(
-            f"{item.folder}: {problems[0]}: run `anima corpora fetch --force {name}`, or load the folder by its path "
-            "if it is meant to differ"
-        )
+        raise _differs(item, problems[0])
     return corpus
+
+
+def _differs(item: Entry, problem: str) -> DataError:
+    return DataError(
+        f"{item.folder}: {problem}: run `anima corpora fetch --force {item.name}`, or load the folder by its path "
+        "if it is meant to differ"
+    )
 
 
 def _get(item: Entry) -> str:
@@ -134,6 +152,32 @@ def _build(
     *,
     sample: bool = False,
     registered: bool = True,
+) -> Corpus:
+    key = (name, read, sample, registered, _signature(folder))
+    if (known := _read.pop(key, None)) is None:
+        known = _parse(name, folder, read, schemes, item, sample=sample, registered=registered)
+        while len(_read) >= _KEPT:
+            del _read[next(iter(_read))]
+    _read[key] = known
+    # The frames are the caller's to change; those kept here are not.
+    return replace(known, **{part: getattr(known, part).copy() for part in _FRAMES})
+
+
+def _signature(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return path, size and time of change of every file, by which a folder that was read before is known again."""
+    found = ((str(path), path.stat()) for path in sorted(folder.rglob("*")) if path.is_file())
+    return tuple((path, status.st_size, status.st_mtime_ns) for path, status in found)
+
+
+def _parse(
+    name: str,
+    folder: Path,
+    read: Read,
+    schemes: Mapping[str, Sequence[str]],
+    item: Entry | None,
+    *,
+    sample: bool,
+    registered: bool,
 ) -> Corpus:
     files = Files(folder)
     builder = Builder(files, schemes)

@@ -62,6 +62,8 @@ def label_frame(
             raise InputError(f"labels has no class in row {labels.index[labels.isna()][0]!r}: leave the row out")
         labels, exclusive = pd.get_dummies(labels, dtype=bool), True
     require_columns(labels, list(labels.columns), "labels")
+    if not labels.shape[1]:
+        raise InputError("labels has no column: name one label at least")
     for name in labels.columns:
         if labels[name].dtype != bool:
             raise InputError(f"labels: column {name!r} must hold True and False only, got {labels[name].dtype}")

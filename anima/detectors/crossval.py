@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_columns, require_fraction, require_int
-from anima.detectors.base import label_frame
+from anima.checks import require_choice, require_columns, require_fraction, require_int, show
+from anima.detectors.base import Detector, label_frame
 from anima.detectors.texts import CONTEXT, Texts
 from anima.errors import InputError
 from anima.stats import Estimate, Presentable, confusion_terms, estimates_frame, json_ready
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.detectors.base import Detector, Flags
+    from anima.detectors.base import Flags
     from anima.embedding.base import Embedder
     from anima.stats.weighted import Floats
 
@@ -296,6 +296,9 @@ def cross_validate(
 def named(detectors: Iterable[Detector]) -> list[Detector]:
     """Return detectors as a list; two of one name are refused."""
     runners = list(detectors)
+    for item in runners:
+        if not isinstance(item, Detector):
+            raise InputError(f"detectors must be of anima.detectors, got {show(item)}")
     names = [detector.name for detector in runners]
     if not runners or len(set(names)) < len(names):
         raise InputError(f"detectors must be some, of different names, got {names}: set their name")

@@ -18,6 +18,7 @@ import numpy as np
 from anima.checks import require_int, require_number
 from anima.detectors.base import Detector
 from anima.detectors.thresholds import macro_f1, thresholds_of
+from anima.errors import InputError
 from anima.stats.folds import grouped_folds
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class LinearHead(Detector):
     ) -> None:
         several = strength if isinstance(strength, Sequence) else [strength]
         self.strength = [require_number(value, "strength", low=0, open_low=True) for value in several]
+        if not self.strength:
+            raise InputError("strength must hold one value at least")
         self.context, self.tune = context, tune
         self.inner_folds, self.seed = require_int(inner_folds, "inner_folds", low=2), require_int(seed, "seed", low=0)
         if context:
@@ -128,6 +131,8 @@ class LinearHead(Detector):
         from sklearn.preprocessing import normalize
 
         table = texts.counts(grams, self._vocabulary[grams]).astype(np.float64)
+        if not table.shape[1]:
+            return table  # in a few training texts no n-gram may stand twice
         table.data = (1 + np.log(table.data)) * self._idf[grams][table.indices]
         return normalize(table, copy=False)
 

@@ -68,7 +68,7 @@ class HandLexicon(_Lexical):
     Parameters
     ----------
     rules
-        For each label its categories of :func:`anima.lexicon.scan`, or a function ``text -> number`` (at 0, nothing
+        For each label its categories of :func:`anima.lexicon.scan` (or their Spanish aliases), or a function ``text -> number`` (at 0, nothing
         is found). Labels without a rule are never found. Nothing is learnt but the labels' shares.
     """
 
@@ -76,6 +76,7 @@ class HandLexicon(_Lexical):
         from anima.lexicon import load_lexicon
 
         known = tuple(load_lexicon().categories)
+        aliases = {item.alias: item.name for item in load_lexicon().categories.values()}
         self.name = name
         self._functions: dict[str, Callable[[str], float]] = {}
         self._categories: dict[str, frozenset[str]] = {}
@@ -84,7 +85,9 @@ class HandLexicon(_Lexical):
                 self._functions[label] = rule
                 continue
             names = [rule] if isinstance(rule, str) else list(rule)
-            self._categories[label] = frozenset(require_choice(item, f"rules[{label!r}]", known) for item in names)
+            self._categories[label] = frozenset(
+                require_choice(aliases.get(item, item), f"rules[{label!r}]", known) for item in names
+            )
 
     def _fit(self, texts: Texts, truth: Flags) -> None:
         if unknown := (self._functions.keys() | self._categories.keys()) - set(self.labels):
@@ -207,7 +210,11 @@ def learn_all(
     from anima.lexicon import Phrase, PhraseLexicon
     from anima.lexicon.learn import PRECISIONS, PRIORS, Grams, best_bar
 
-    grams, rows, out = Grams(list(texts), max_words), np.arange(len(texts)), {}
+    rows, out = np.arange(len(texts)), {}
+    try:
+        grams = Grams(list(texts), max_words)
+    except InputError:  # in a small training part no phrase may stand twice: there are none, which is no mistake
+        return {label: PhraseLexicon(label, (), {}) for label in labels}
     n_groups = len(np.unique(texts.groups))
     bars = [(precision, weight) for precision in PRECISIONS for weight in PRIORS] if n_groups > 2 else [(0.5, 2.0)]
     for label, wanted in zip(labels, truth.T, strict=True):

@@ -362,7 +362,7 @@ def record(
         for outcome in OUTCOMES.values():
             key, estimate = f"outcomes/{name}/{outcome}", family.strongest(outcome)
             text = f"{outcome} of a speaker, from {name}"
-            measurements.append(Measurement(key, text, estimate, held_out=True, tolerance=0.02, **common))
+            measurements.append(Measurement(key, text, estimate, tolerance=0.02, **common))
             if name.endswith(CONSTANT):
                 side: Literal["above", "below"] = "below" if estimate.value < 0 else "above"
                 claims.append(Claim(f"Some density goes with {outcome} ({name})", key, 0.0, side))
@@ -375,7 +375,8 @@ def record(
         limits=list(LIMITS),
         materials=[Material.of(found.corpus)],
         parameters=parameters,
-        data=("lexicon/lexicon.toml", EARLIER),
+        embedder=found.embedder.id,
+        data=("lexicon/lexicon.toml", "negation/en.toml", EARLIER),
         records={"labels": label_counts(found.corpus), "errors": error_ids(found), "outcomes": again},
     )
 

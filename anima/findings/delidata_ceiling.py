@@ -20,6 +20,7 @@ from anima.detectors import (
     TfidfHead,
     cross_validate,
 )
+from anima.embedding import get_embedder
 from anima.findings.delidata_changes import CATEGORY, CONTEXT, DATA
 from anima.findings.delidata_gain import OUTCOMES
 from anima.findings.record import Claim, Finding, Material, Measurement
@@ -70,10 +71,8 @@ def held_out_scores(changes: Changes, *, folds: int = 5, seed: int = 7) -> pd.Da
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-    from anima.embedding import get_embedder
-
     frame = changes.proposals
-    vectors = np.nan_to_num(get_embedder().embed(frame["masked"].tolist()).astype(np.float64))
+    vectors = np.nan_to_num(get_embedder("bundled").embed(frame["masked"].tolist()).astype(np.float64))
     meaning = [f"meaning {i}" for i in range(vectors.shape[1])]
     table = pd.concat([frame, pd.DataFrame(vectors, columns=meaning)], axis=1)
     table["length"] = frame["masked"].str.split().map(len)
@@ -131,11 +130,11 @@ def detect(corpus: Corpus, *, folds: int = 5, n_resamples: int = 2000, seed: int
 
     Groups are kept whole. Strengths of the heads are fixed; only the strongest head tunes its thresholds, on inner folds.
     """
-    from anima.embedding import TableEmbedder, get_embedder
+    from anima.embedding import TableEmbedder
 
     texts = sorted(set(corpus.labelled(SCHEMES[0])["text"]))
     # One pass of the model serves both schemes.
-    embedder = TableEmbedder(texts, np.nan_to_num(get_embedder().embed(texts)))
+    embedder = TableEmbedder(texts, np.nan_to_num(get_embedder("bundled").embed(texts)))
     detectors: list[Detector] = [
         Majority(), LearntPhrases(seed=seed), FewShotCentroids(32, seed=seed), EmbeddingHead(strength=6.0, tune=False),
         TfidfHead(strength=4.0, tune=False), StackedHead(strength=0.5, seed=seed),
@@ -201,7 +200,6 @@ def record(
                 f"{CATEGORY}/{row['definition']}/{row['statistic']}",
                 told,
                 row["estimate"],
-                held_out=True,
                 baseline=baseline,
             )
     for name, estimate in areas.items():
@@ -243,7 +241,8 @@ def record(
         limits=list(LIMITS),
         materials=[Material.of(corpus)],
         parameters=parameters,
-        data=(DATA, "lexicon/lexicon.toml"),
+        embedder=get_embedder("bundled").id,
+        data=(DATA, "lexicon/lexicon.toml", "negation/en.toml"),
         records={"definitions": changes.counts().drop(columns="rate"), "mentions": changes.mentions()},
     )
 

@@ -9,6 +9,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from anima.embedding import get_embedder
 from anima.findings.casino_recall import EARLIER
 from anima.findings.kappa_readings import (
     ALL,
@@ -146,7 +147,8 @@ def record(
         limits=list(LIMITS),
         materials=[Material.of(sources.casino), Material.of(sources.delidata)],
         parameters=parameters,
-        data=("lexicon/lexicon.toml", "golden/test.jsonl", "markers.toml", EARLIER, CHANGE),
+        embedder=get_embedder("bundled").id,
+        data=("lexicon/lexicon.toml", "negation/en.toml", "golden/test.jsonl", "markers.toml", EARLIER, CHANGE),
         records={"raters": raters_frame(raters).to_dict("records"), "doubtful": doubtful, "health": health.to_dict()},
     )
 

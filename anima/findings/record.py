@@ -47,7 +47,8 @@ class Measurement:
     baseline
         The same statistic of a trivial rival on the same items; None where chance is known without measuring.
     held_out
-        Whether nothing was fitted or chosen on the items it is computed on.
+        Whether nothing was fitted on the items it is computed on; folds that keep dialogues whole count. Where what could be
+        chosen from (grids, word lists) was set with the corpus in view, ``limits`` says so.
     evidence
         ``measured`` on labels of others, ``spot-checked`` by reading some hits, ``constructed`` (written examples only),
         ``refuted`` (a claim that did not stand).
@@ -167,6 +168,7 @@ class Finding(Presentable):
         parameters: Mapping[str, Any],
         claims: list[Claim] | None = None,
         data: tuple[str, ...] = (),
+        embedder: str = "",
         records: Mapping[str, Any] | None = None,
     ) -> Finding:
         """Gather a finding and make out its receipt.
@@ -175,6 +177,9 @@ class Finding(Presentable):
         ----------
         data
             Data files of the package it rests on, relative to ``corpora/``, e.g. ``("lexicon/lexicon.toml",)``.
+
+        embedder
+            Model and version behind the vectors, where there are any.
 
         Raises
         ------
@@ -192,7 +197,7 @@ class Finding(Presentable):
         tables = {key: _rounded(json_ready(table)) for key, table in (records or {}).items()}
         receipt = make_receipt(
             f"anima.findings.{name}",
-            inputs={item.name: item.hash for item in materials},
+            inputs={item.name: item.hash for item in materials} | ({"embedder": embedder} if embedder else {}),
             data=data,
             parameters=parameters,
             outputs=_outputs(measurements, tables),
@@ -282,7 +287,8 @@ class Finding(Presentable):
         return path
 
     def _repr_html_(self) -> str:
-        head = f"<p><b>{html.escape(self.title)}</b></p><p>{html.escape(self.summary())}</p>"
+        title = ("SAMPLE: " if self.sample else "") + self.title
+        head = f"<p><b>{html.escape(title)}</b></p><p>{html.escape(self.summary())}</p>"
         claims = self.verdicts().to_html(index=False) if self.claims else ""
         return head + claims + self.to_frame().drop(columns=["capability", "sample"]).round(3).to_html(index=False)
 
@@ -338,6 +344,8 @@ def published_findings(folder: Path | None = None) -> dict[str, Finding]:
 
 
 def _measurement(raw: dict[str, Any]) -> Measurement:
+    if not isinstance(raw, dict):
+        raise TypeError(f"measurements must be objects, got {raw!r}")
     numbers = {key: raw.pop(key) for key in ("estimate", "baseline")}
     return Measurement(estimate=_estimate(numbers["estimate"]), baseline=_estimate(numbers["baseline"]), **raw)
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from anima.checks import require_choice, require_text, show
+from anima.checks import require_choice, require_number, require_text, show
 from anima.errors import InputError
 from anima.lexicon.acts import acts, stem
 from anima.lexicon.scan import scan
@@ -26,7 +27,7 @@ from anima.stats.agreement import share_estimate
 from anima.text import normalize, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from anima.negation import Lang, Scope
     from anima.stats import Estimate
@@ -167,13 +168,13 @@ def ruptures(turns: Iterable[Any], *, min_overlap: float = MIN_OVERLAP) -> list[
     """
     found: list[Rupture] = []
     made: list[Commitment] = []
+    require_number(min_overlap, "min_overlap", low=0, high=1)
     for sentence in _sentences(turns):
+        held = [item for item in made if item.speaker == sentence.speaker and not item.conditional]
+        if held and _excused(sentence):
+            held = []
         best = max(
-            (
-                rupture
-                for item in made
-                if item.speaker == sentence.speaker and (rupture := _rupture(item, sentence, min_overlap))
-            ),
+            (rupture for item in held if (rupture := _rupture(item, sentence, min_overlap))),
             key=lambda rupture: rupture.overlap,
             default=None,
         )
@@ -240,6 +241,8 @@ def _trivial(turns: Iterable[Any]) -> list[Rupture]:
 
 def _sentences(turns: Iterable[Any]) -> Iterable[_Sentence]:
     pairs: list[tuple[str, str]] = []
+    if not isinstance(turns, Iterable):
+        raise InputError(f"turns must be a list of pairs (speaker, text), got {show(turns)}")
     for i, turn in enumerate(turns):
         if isinstance(turn, Mapping) and "speaker" in turn and "text" in turn:
             speaker, text = turn["speaker"], turn["text"]
@@ -250,7 +253,7 @@ def _sentences(turns: Iterable[Any]) -> Iterable[_Sentence]:
                 f"turns item {i} must be a pair (speaker, text) or have 'speaker' and 'text', got {show(turn)}"
             )
         pairs.append((str(speaker), require_text(text, "turns", place=f"item {i}")))
-    lang = guess_language(" ".join(text for _, text in pairs))
+    lang = guess_language(normalize(" ".join(text for _, text in pairs)).text)
     for i, (speaker, text) in enumerate(pairs):
         for piece in sentences(text):
             # Same length, so that offsets hold.
@@ -316,14 +319,22 @@ def _commitment(sentence: _Sentence) -> Commitment | None:
     )
 
 
-def _rupture(made: Commitment, sentence: _Sentence, min_overlap: float) -> Rupture | None:
+def _excused(sentence: _Sentence) -> bool:
+    """Tell whether a sentence contradicts nothing by its make: a question, staged, reported, taken back or a contrast."""
     text = _bare(sentence)
-    if made.conditional or text.rstrip().endswith("?") or _STAGED.search(text) or _REPORTED.search(text):
-        return None
-    if _REVISION.search(text) or _CONTRAST.search(text):
-        return None
+    looks = (_STAGED, _REPORTED, _REVISION, _CONTRAST)
+    return text.rstrip().endswith("?") or any(pattern.search(text) for pattern in looks)
+
+
+@lru_cache(maxsize=1 << 12)
+def _apart(text: str) -> frozenset[str]:
+    """Return the words of a text that set occasions apart, such as days."""
+    return frozenset(word.lower() for word in _WORD.findall(text)) & acts().apart
+
+
+def _rupture(made: Commitment, sentence: _Sentence, min_overlap: float) -> Rupture | None:
     table = acts()
-    mine, theirs = ({word.lower() for word in _WORD.findall(item)} & table.apart for item in (made.text, sentence.text))
+    mine, theirs = _apart(made.text), _apart(sentence.text)
     if mine and theirs and not mine & theirs:
         return None
     overlap = len(sentence.stems.keys() & set(made.topic)) / len(made.topic) if made.topic else 0.0

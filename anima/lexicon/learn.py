@@ -92,6 +92,14 @@ def learn(
     require_int(min_support, "min_support", low=1)
     require_int(max_words, "max_words", low=1, high=8)
     require_int(folds, "folds", low=0)
+    if not (precisions and priors):
+        raise InputError("min_precision and prior must hold one value each at least")
+    if not len(utterances):
+        raise InputError("utterances has no row: nothing to learn")
+    if (gone := utterances[groups].isna()).any():
+        raise InputError(
+            f"utterances: column {groups!r} is missing in row {utterances.index[gone][0]!r}: give every row a group"
+        )
     truth = flags_of(utterances, label)
     if truth.all() or not truth.any():
         raise InputError(f"utterances: column {label!r} is {bool(truth[:1].all())} everywhere: nothing to learn")

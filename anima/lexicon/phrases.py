@@ -156,7 +156,8 @@ class PhraseLexicon(Presentable):
         """Return the phrases as TOML, to be read and edited by hand; also write them to ``path`` if given."""
         lines = [f"# {line}" for line in self.summary().splitlines()]
         lines += [
-            "# One line a phrase; delete, add or comment freely. Trigger syntax as in the written lexicon: (a|b) [c] ? ! ^ $.",
+            "# One line a phrase; delete, add or comment freely. Trigger syntax as in the written lexicon: (a|b) [c] ? ! ^ $;",
+            "# a capital makes its word cased.",
             "",
         ]
         lines += [f"label = {_toml(self.label)}", "", "[settings]"]
@@ -188,16 +189,27 @@ class PhraseLexicon(Presentable):
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise DataError(f"{where}: not TOML in UTF-8: {error}") from None
         label, table = raw.get("label"), raw.get("phrases")
+        if unknown := sorted(raw.keys() - {"label", "phrases", "settings"}):
+            raise DataError(f"{where}: unknown field {unknown[0]!r}; known are label, settings, phrases")
+        if not isinstance(raw.get("settings", {}), dict):
+            raise DataError(f"{where}: field 'settings' must be a table, got {show(raw['settings'])}")
         if not isinstance(label, str) or not label or not isinstance(table, dict):
             raise DataError(f"{where}: needs a field 'label' with a name and a table [phrases]")
         phrases = []
         for phrase, item in table.items():
             try:
-                phrases.append(Phrase(phrase, **item))
+                found = Phrase(phrase, **item)
             except TypeError:
                 raise DataError(
                     f'{where}: phrases."{phrase}" must be {{ hits = …, n = … }}, got {show(item)}'
                 ) from None
+            counted = [value for value in (found.hits, found.n) if type(value) is int]
+            if len(counted) < 2 or not 0 <= found.hits <= found.n or not isinstance(found.note, str):
+                raise DataError(
+                    f'{where}: phrases."{phrase}": hits and n must be whole numbers with 0 ≤ hits ≤ n, and note a text, '
+                    f"got {show(item)}"
+                )
+            phrases.append(found)
         made = cls(label, tuple(phrases), raw.get("settings", {}))
         try:
             _ = made._scanner

@@ -224,8 +224,18 @@ def _judged(text: str, hit: Hit, found: Sequence[Scope]) -> Hit:
     deciding = [
         scope
         for scope in found
-        if (scope.cue_span[1] <= start or scope.cue_span[0] >= end)
-        and (scope.covers(start, end) or _cancelled(scope, start, end))
+        if (
+            (scope.cue_span[1] <= start or scope.cue_span[0] >= end)
+            and (scope.covers(start, end) or _cancelled(scope, start, end))
+        )
+        # A cue inside a hit is part of what the trigger means ("not sure"), and a promise not to act is a promise; but an act that
+        # is told as not done is not told as done.
+        or (
+            hit.category == "narrated-act"
+            and start <= scope.cue_span[0]
+            and scope.cue_span[1] <= end
+            and scope.cue.casefold() in _optional(hit.trigger)
+        )
     ]
     if not deciding:
         return hit
@@ -234,6 +244,12 @@ def _judged(text: str, hit: Hit, found: Sequence[Scope]) -> Hit:
     apart = cue.cue_span[1] <= start and bool(_CLAUSE.search(text[cue.cue_span[1] : start]))
     polarity: Polarity = "uncertain" if cancelled or apart else "negated"
     return Hit(hit.text, hit.span, hit.trigger, hit.category, hit.register, hit.lang, hit.evidence, polarity, cue.cue)
+
+
+@cache
+def _optional(trigger: str) -> frozenset[str]:
+    """Return the words of a trigger that may be left out: those in square brackets."""
+    return frozenset(word for group in re.findall(r"\[([^\]]*)\]", trigger) for word in re.split(r"[| ]+", group))
 
 
 def _cancelled(scope: Scope, start: int, end: int) -> bool:

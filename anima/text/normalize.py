@@ -27,7 +27,7 @@ _FORMAT = (
 )
 _LINE_ENDS = "\r\u0085\u2028\u2029"
 #: Typographic quotes that have a straight twin. Guillemets stay: they are directional and unambiguous.
-_SINGLE, _DOUBLE = "‘’‚‛ʼ′", "“”„‟″"
+_SINGLE, _DOUBLE = "‘’‚‛ʼ′´", "“”„‟″"
 #: Categories Zs and Cc, without the line ends and the tabulator.
 _BLANKS = "\0-\b\v\f\x0e-\x1f\x7f-\x84\x86-\x9f\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima.corpora import load_corpus
-from anima.errors import DataError
+from anima.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,14 @@ CASINO = {
         lambda d: d["chat_logs"][2].update(text=5),
         "dialogue 1, chat row 2: text must be a string, got 5",
     ),
+    "text that is a list": (
+        lambda d: d["chat_logs"][2].update(text=["a"]),
+        r"dialogue 1, chat row 2: text must be a string, got \['a'\]",
+    ),
+    "demographics that would overwrite a column": (
+        lambda d: d["participant_info"]["mturk_agent_1"]["demographics"].update(svo="x"),
+        "dialogue 1, participant mturk_agent_1, demographics: 'svo' is a column of another field",
+    ),
     "lone surrogate": (
         lambda d: d["chat_logs"][2].update(text="\ud83d"),
         "dialogue 1, chat row 2: text holds half of a surrogate pair",
@@ -58,7 +66,7 @@ CASINO = {
     "id of another kind": (lambda d: d.update(dialogue_id=1.5), "record 0: dialogue_id must be a string or an integer"),
     "duplicate id": (
         lambda d: d.update(dialogue_id=0),
-        r"dialogue 0: dialogue_id '0' is a duplicate of .*casino_train\.json: dialogue 0: .* remove or rename",
+        r"record 0: dialogue_id '0' is a duplicate of .*casino_train\.json: record 0: .* remove or rename",
     ),
     "list instead of object": (lambda d: d.update(participant_info=[]), "dialogue 1: participant_info must be a dict"),
 }
@@ -109,11 +117,27 @@ def test_mixed_encodings_are_named(casino_folder: Path) -> None:
     path = casino_folder / "casino_train.json"
     data = path.read_bytes().replace(b"}, {", b"},\n{", 1)
     path.write_bytes(data.replace(b"a dog", b"a \xe9clair", 1))
-    with pytest.raises(DataError, match=r"casino_train\.json:\d+: byte 0xe9 at position \d+ of the line is not UTF-8"):
+    with pytest.raises(
+        DataError,
+        match=r"casino_train\.json:\d+: byte 0xe9 at position \d+ of the line is not UTF-8; the file mixes encodings: re-",
+    ):
         load_corpus(casino_folder)
     path.write_bytes(data.decode().encode("utf-16"))
-    with pytest.raises(DataError, match=r"casino_train\.json:1: .*is UTF-16"):
+    with pytest.raises(DataError, match=r"casino_train\.json:1: .*is UTF-16: save it as UTF-8$"):
         load_corpus(casino_folder)
+
+
+def test_a_file_cut_inside_a_text_says_so(casino_folder: Path) -> None:
+    path = casino_folder / "casino_train.json"
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b"a dog") + 3])
+    with pytest.raises(DataError, match=r"casino_train\.json:\d+: .*ends too early, as after a cut download"):
+        load_corpus(casino_folder)
+
+
+def test_a_name_is_a_name() -> None:
+    with pytest.raises(InputError, match="name must be a name or the path of a folder, got 5"):
+        load_corpus(5)  # type: ignore[arg-type]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -203,12 +203,53 @@ def test_json_lines_with_fields_of_ones_own(tmp_path: Path) -> None:
         ("id,text,id\n1,a,2\n", r"t\.csv:1: more than one column 'id'"),
         ('id,text\n1,"a\n2,b\n', r"t\.csv:3: not a table .*quotation mark may be unpaired"),
         ("", r"t\.csv:1: lacks the fields 'text', 'id'; it has none"),
-        ("id,text\n", "no utterance found"),
+        ("id,text\n", r"t\.csv: holds no row"),
     ],
 )
 def test_bad_tables_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         from_table(table(tmp_path / "t.csv", text), utterance_id="id")
+
+
+def test_bad_arguments_are_named(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", "text\na\n")
+    with pytest.raises(InputError, match="delimiter must be one character"):
+        from_table(path, delimiter="ab")
+    with pytest.raises(InputError, match="label_separator must not be empty"):
+        from_table(path, label_separator="")
+    with pytest.raises(InputError, match="labels must name a field by scheme"):
+        from_table(path, labels=["text"])  # type: ignore[arg-type]
+
+
+def test_a_long_cell_is_no_mistake(tmp_path: Path) -> None:
+    usual = csv.field_size_limit()
+    path = table(tmp_path / "t.csv", "text\n" + "w" * (usual + 1) + "\n")
+    assert len(from_table(path).utterances["text"][0]) == usual + 1
+    assert csv.field_size_limit() == usual
+
+
+def test_a_dialogue_in_two_splits_is_refused(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", "d,text,part\nx,a,train\nx,b,test\n")
+    with pytest.raises(DataError, match=r"t\.csv:3: part is 'test', but 'train' in the same dialogue \(.*t\.csv:2\)"):
+        from_table(path, dialogue_id="d", split="part")
+
+
+@pytest.mark.parametrize(
+    ("rows", "conversations", "message"),
+    [
+        ([{"id": "a", "meta": "x"}], None, r"utterances\.jsonl:1: meta: must be a JSON object, got 'x'"),
+        ([{"id": "a"}], [1], r"conversations\.json: must be a JSON object"),
+        ([{"id": "a"}], {"c": {"meta": [1]}}, r"conversations\.json: c, meta: must be a JSON object"),
+    ],
+)
+def test_bad_metadata_is_named(tmp_path: Path, rows: list, conversations: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        from_convokit(convokit(tmp_path / "c", rows, conversations))
+
+
+def test_metadata_may_be_null(tmp_path: Path) -> None:
+    corpus = from_convokit(convokit(tmp_path / "c", [{"id": "a", "meta": None}], {"c": {"meta": None}}))
+    assert corpus.utterances["utterance_id"].tolist() == ["a"]
 
 
 def test_bad_json_lines_are_named(tmp_path: Path) -> None:
@@ -236,3 +277,12 @@ def test_every_text_survives_a_table(tmp_path_factory: pytest.TempPathFactory, t
     corpus = from_table(path)
     assert corpus.utterances["text"].tolist() == texts
     assert corpus.report.empty_texts == sum(not text.strip() for text in texts)
+
+
+def test_rows_without_a_label_are_examples_of_none_when_all_were_annotated(tmp_path):
+    path = tmp_path / "chats.csv"
+    path.write_text("text,codes\nhello,greet\nfine,\n")
+    some = from_table(path, labels={"move": "codes"})
+    every = from_table(path, labels={"move": "codes"}, all_annotated=True)
+    assert some.labelled("move")["greet"].tolist() == [True]
+    assert every.labelled("move")["greet"].tolist() == [True, False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from anima.corpora import load_corpus, registry, verify
 from anima.errors import CorpusMissingError, DataError, DataWarning, InputError
 from anima.negation import score as ruler
+from anima.settings import data_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +91,15 @@ def test_a_wrong_hash_is_named_with_the_fix(casino_folder: Path, register: Calla
     with pytest.raises(DataError, match=r"casino_valid\.json has the wrong hash .*corpora fetch --force casino"):
         load_corpus("casino")
     assert verify("casino").state == "damaged"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(
+        DataError, match=r"casino_valid\.json has the wrong hash .*; reading stopped at .*json:\d+: .*--force"
+    ):
+        load_corpus("casino")
+    path.unlink()
+    with pytest.raises(DataError, match=r"casino_valid\.json is missing; reading stopped at .*--force casino"):
+        load_corpus("casino")
+    path.write_text("[]", encoding="utf-8")
     assert not load_corpus(casino_folder).provenance.verified
 
 
@@ -148,3 +159,19 @@ def test_registry_is_complete() -> None:
         if item.sources:
             fetched = {path for source in item.sources for path in source.get("members", {source.get("path"): ""})}
             assert fetched == set(item.files)
+
+
+def test_a_corpus_read_again_is_whole_and_the_caller_s_own():
+    first = load_corpus("casino", sample=True)
+    first.utterances.loc[:, "text"] = "changed"
+    again = load_corpus("casino", sample=True)
+    assert again.hash == first.hash
+    assert (again.utterances["text"] != "changed").all()
+
+
+def test_a_folder_that_changed_is_read_anew(tmp_path):
+    shutil.copytree(data_path("samples/casino"), tmp_path / "casino")
+    before = load_corpus(tmp_path / "casino")
+    path = tmp_path / "casino" / "casino_valid.json"
+    path.write_text("[]")
+    assert len(load_corpus(tmp_path / "casino").dialogues) < len(before.dialogues)

@@ -19,6 +19,7 @@ from anima.detectors import (
     StackedHead,
     Texts,
     TfidfHead,
+    cross_validate,
     label_frame,
     with_context,
 )
@@ -206,3 +207,26 @@ def test_misuse_is_named(frame, names):
         TfidfHead().fit(["🙂", "?"], pd.DataFrame({"x": [True, False]}))
     with pytest.raises(InputError, match="one per text"):
         Texts(["a", "b"], context={"previous": ["x"]})
+
+
+@pytest.mark.parametrize("make", [TfidfHead, StackedHead, LearntPhrases])
+def test_a_training_part_without_repeats_is_learnt_from(make, embedder):
+    texts = Texts(["water please", "nothing else"], groups=["a", "b"], embedder=embedder)
+    fitted = make().fit(texts, pd.DataFrame({"x": [True, False], "y": [False, True]}))
+    assert fitted.predict(texts).shape == (2, 2)
+    assert np.isfinite(fitted.scores(texts).to_numpy()).all()
+
+
+def test_the_hand_lexicon_takes_spanish_aliases():
+    labels = pd.DataFrame({"deal": [True, False]})
+    alias, name = (HandLexicon({"deal": rule}).fit(["Deal!", "no"], labels) for rule in ("cierre", "closing"))
+    assert alias.predict(["We have a deal", "rain"]).equals(name.predict(["We have a deal", "rain"]))
+
+
+def test_empty_choices_are_named(frame):
+    with pytest.raises(InputError, match="strength must hold one value"):
+        TfidfHead(strength=[])
+    with pytest.raises(InputError, match="labels has no column"):
+        cross_validate([Majority()], frame, [])
+    with pytest.raises(InputError, match=r"detectors must be of anima\.detectors, got 5"):
+        cross_validate([5], frame, [])

@@ -71,7 +71,7 @@ def test_keys_are_unique_and_claims_name_one():
 def test_a_sample_says_so_everywhere():
     made = finding(sample=True)
     assert made.summary().startswith("SAMPLE")
-    assert "SAMPLE" in made._repr_html_()
+    assert made._repr_html_().startswith("<p><b>SAMPLE: Title</b>")
     assert made.to_dict()["sample"] is True
     assert made.to_frame()["sample"].all()
 
@@ -83,6 +83,10 @@ def test_a_sample_says_so_everywhere():
         ("[]", "field 'schema' must be 1, got 'list'"),
         ('{"schema": 99}', "field 'schema' must be 1, got 99"),
         ('{"schema": 1, "name": "x"}', "field 'title' is missing"),
+        (
+            '{"schema": 1, "name": "", "title": "", "answer": "", "claims": [], "measurements": ["x"]}',
+            "measurements must be objects",
+        ),
     ],
 )
 def test_a_bad_record_is_named(tmp_path, content, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+import unicodedata
 
 import pytest
 
@@ -99,3 +100,16 @@ def test_published_numbers_are_what_the_code_gives(split: str) -> None:
     for name, numbers in stored.items():
         estimate = getattr(scores, name)
         assert [estimate.value, estimate.low, estimate.high] == pytest.approx(numbers, abs=5e-4)
+
+
+def test_decomposed_accents_change_nothing() -> None:
+    texts = ("Enviaré el informe mañana.", "No enviaré el informe.")
+    (found,) = ruptures(pairs(*(unicodedata.normalize("NFD", text) for text in texts)))
+    assert (found.commitment.turn, found.turn) == (0, 1)
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(InputError, match="turns must be a list of pairs"):
+        commitments(None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="min_overlap"):
+        ruptures(pairs("I will go."), min_overlap=2)

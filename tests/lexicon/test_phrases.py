@@ -139,12 +139,27 @@ def test_toml_round_trip_and_hand_editing(learnt: PhraseLexicon, tmp_path: Path)
         ('label = "x"\n[phrases]\n"a" = 3\n', 'phrases."a" must be'),
         ('label = "x"\n[phrases]\n"a" = { m = 3 }\n', 'phrases."a" must be'),
         ('label = "x"\n[phrases]\n"(a" = { n = 3 }\n', "not closed"),
+        ('label = "x"\n[phrases]\n"a" = { hits = "3", n = 4 }\n', 'phrases."a": hits and n must be whole'),
+        ('label = "x"\n[phrases]\n"a" = { hits = 5, n = 4 }\n', "0 ≤ hits ≤ n"),
+        ('label = "x"\n[phrases]\n"a" = { note = 3 }\n', "note a text"),
+        ('label = "x"\nsettings = 3\n[phrases]\n', "'settings' must be a table"),
+        ('label = "x"\nphrase = 1\n[phrases]\n', "unknown field 'phrase'"),
         ('label = "x\n[phrases]\n', "not TOML"),
     ],
 )
 def test_a_bad_file_is_refused(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         PhraseLexicon.from_toml(text)
+
+
+def test_what_cannot_be_learnt_from_is_named() -> None:
+    frame = pd.DataFrame({"text": ["a b"] * 8, "y": [True, False] * 4, "dialogue_id": [1.0, np.nan, 2, 3, 4, 5, 6, 7]})
+    with pytest.raises(InputError, match="column 'dialogue_id' is missing in row 1"):
+        learn(frame, "y")
+    with pytest.raises(InputError, match="utterances has no row"):
+        learn(frame.iloc[:0], "y")
+    with pytest.raises(InputError, match="must hold one value each"):
+        learn(frame, "y", min_precision=[])
 
 
 def test_hits_point_into_the_original(learnt: PhraseLexicon) -> None:

@@ -130,6 +130,9 @@ def test_a_word_is_never_matched_inside_another() -> None:
         ("No creo que tengamos trato, ni que quedamos así.", None, ""),
         ("No, we have a deal.", "affirmed", ""),
         ("I will not send it.", "affirmed", ""),
+        ("I have not checked the file.", "negated", "not"),
+        ("No he revisado el informe.", "negated", "No"),
+        ("I have just checked the file.", "affirmed", ""),
     ],
 )
 def test_polarity_comes_from_the_scope_of_a_negation_outside_the_trigger(

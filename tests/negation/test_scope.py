@@ -219,3 +219,11 @@ def test_scopes_are_sound_on_any_text(text: str, lang: str | None, view: str) ->
 def test_reach_is_bounded_so_that_time_is_linear(lang: str) -> None:
     for scope in scopes("no word " * 2000 if lang == "es" else "not word " * 2000, lang, view="full"):
         assert len(scope.tokens) <= 400
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"), [("No-one came to see it.", "came to see it"), ("I don´t go there.", "go there")]
+)
+def test_spellings_of_chats(text, denied):
+    (found,) = scopes(text, "en")
+    assert found.text == denied
