@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LOOSE = re.compile(rf"[{BLANK}\\\"'“”„‘’`_-]+|,(?=[{BLANK}]*[}}\]])")
+_LOOSE = re.compile(rf"[{BLANK}\\\"'“”„‘’`>_-]+|,(?=[{BLANK}]*[}}\]])")
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 class Refused(Exception):  # noqa: N818  # a finding about a text, not an error of the program
@@ -60,7 +61,7 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
         If there is none; the reason is that of the last object that looked like an answer.
     """
     mark = key.replace("_", "")
-    texts = [one for one in quoted if "{" in one and mark in plain(one)]
+    texts = [one for one in quoted if "{" in one and mark in plain(_unescaped(one))]
     if text.startswith("{") and not texts:  # the usual case first: the text is the object
         try:
             value, end = DECODER.raw_decode(text)
@@ -141,7 +142,7 @@ def _head(source: str, mark: str) -> str | None:
             start, seen = token.end() - 1, False
         elif seen and token[1] != ":":
             return source[start : token.end()]
-        elif (token[2] or token[3]) and plain(token[token.lastindex or 0]) == mark:
+        elif (token[2] or token[3]) and plain(_unescaped(token[token.lastindex or 0])) == mark:
             seen = True
     return source[start:] if seen else None
 
@@ -178,8 +179,12 @@ class _Quotes:
 
 
 def _loose(text: str) -> str:
-    """Return a text without what a copy may change: blanks, quotes, backslashes, underscores, last commas, case."""
-    return _LOOSE.sub("", text).casefold()
+    """Return a text without what a copy may change: escapes, blanks, quotes, backslashes, underscores, last commas, case."""
+    return _LOOSE.sub("", _unescaped(text)).casefold()
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def _loosened(value: dict[str, Any]) -> dict[str, str]:

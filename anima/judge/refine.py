@@ -10,7 +10,7 @@ import hashlib
 import re
 import tomllib
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -21,6 +21,7 @@ from anima.judge.objects import Refused, last_object
 from anima.judge.parse import split_thinking
 from anima.judge.prompt import NotesLang, refine_request
 from anima.judge.request import Options
+from anima.judge.sanitize import sanitize
 from anima.judge.verdict import Receipt
 from anima.negation.find import guess_language
 from anima.settings import data_path
@@ -95,6 +96,16 @@ class Refinement(Presentable):
             "refinement_reasoning": self.reasoning,
         }
         return super().to_dict() | named
+
+    def redacted(self) -> Refinement:
+        """Return a copy whose texts went through :func:`~anima.judge.sanitize.sanitize`; for pages and logs, not for use."""
+        changes = (replace(one, before=sanitize(one.before), after=sanitize(one.after)) for one in self.changes)
+        texts: dict[str, Any] = {name: sanitize(text) for name, text in vars(self).items() if isinstance(text, str)}
+        blocked = tuple(map(sanitize, self.patterns_blocked))
+        return replace(self, **texts, changes=tuple(changes), patterns_blocked=blocked)
+
+    def _repr_html_(self) -> str:
+        return super(Refinement, self.redacted())._repr_html_()
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per change."""

@@ -18,12 +18,14 @@ LONGEST_WORD: Final = 2048
 _WORD = r"[^\s\u2e80-\U0010ffff]"
 _KEYS = (
     "passw(?:or)?d", "passphrase", "secret", "token", "api[_-]?key", "access[_-]?key", "private[_-]?key", "secret[_-]?key",
-    "auth[_-]?token", "contrase(?:ñ|n\u0303|n)a", "clave",
+    "auth[_-]?token", "contrase(?:ñ|n\u0303|n)a", r"c(?<![A-Za-z\u00c0-\u024f]c)lave",
 )  # fmt: skip
-_KEY = rf"(?=[PpSsTtAaCc])(?i:{'|'.join(_KEYS)})[\"'\\\]]{{0,3}}"
-_LOGIN = r"[Aa](?i:uthorization)[\"'\\\]]{0,3}"
+_AROUND = r"[\"'`*\\\]]{0,3}"  # quotes and Markdown between a key and its sign
+_KEY = rf"(?=[PpSsTtAaCc])(?i:{'|'.join(_KEYS)}){_AROUND}"
+_LOGIN = rf"[Aa](?i:uthorization){_AROUND}"
 _SCHEME = r"(?:(?i:basic|bearer|digest|token)\s{1,8})?"
-_IS = r"\s{0,8}[:=]\s{0,8}"
+_SIGN = r"[:=][*`]{0,3}\s{0,8}"
+_IS = rf"\s{{0,8}}{_SIGN}"
 _PEM = r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}"
 _PEM_END = r"-----END [A-Z0-9 ]{1,80}-----"
 _NAME = r"[^\s\"'`<>|,;:)\]}\\/\u2e80-\U0010ffff]"  # of a file or a user
@@ -48,6 +50,8 @@ _SECRET = re.compile(
             rf"(?P<pem>{_PEM}PRIVATE KEY(?: BLOCK)?-----)(?s:.*?)(?:{_PEM_END}{_WORD}*|(?P<open>\Z))",
             r"(?P<keep>://)[^\s/@:\"'<>\u2e80-\U0010ffff]{0,128}:[^\s/\"'<>\u2e80-\U0010ffff]{1,256}(?=@)",
             rf"(?<![A-Za-z0-9])(?:{'|'.join(_TOKENS)})",
+            # In an answer that is shown before it is read, the letter of an escape may stand before a token.
+            rf"(?P<escape>\\(?:[bfnrt]|u[0-9A-Fa-f]{{4}}))(?:{'|'.join(_TOKENS)})",
             r"(?<![A-Za-z0-9_])[A-Za-z0-9_][A-Za-z0-9_-]{38,}[A-Za-z0-9_](?:[+=][A-Za-z0-9+/=]*|/[A-Za-z0-9+/]*=+)?",
             # Base64 with its padding, or of the length of an AWS secret: a path of such a length has no mix of all kinds.
             r"(?<![A-Za-z0-9/+])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])(?=[A-Za-z+/]*[0-9])"
@@ -62,7 +66,7 @@ _SECRET = re.compile(
 # What the casefolded text of every secret but the long runs holds: a sign, a fixed string, and an expression. In that order
 # they are looked for, since most text has no secret, and each is far cheaper than the next.
 _NAMED = ("passw", "passphrase", "secret", "token", "key", "contrase", "clave", "authorization")
-_ASSIGNED = re.compile("|".join(rf"{key}[\"'\\\]]{{0,3}}\s{{0,8}}[:=]" for key in (*_KEYS, "authorization")))
+_ASSIGNED = re.compile("|".join(rf"{key}{_AROUND}\s{{0,8}}[:=]" for key in (*_KEYS, "authorization")))
 _TOKEN = re.compile("|".join((*(token.casefold() for token in _TOKENS), r"bearer\s", "-----begin ")))
 _PLACE = re.compile(
     r"://[^\s/@:]{0,128}:[^\s/]{1,256}@|/home/|/users/|/kaggle/working|/root|/var/lib|:[\\/]+users[\\/]"
@@ -80,7 +84,7 @@ _RUN = re.compile(rf"[A-Za-z0-9_+/=-]{{40}}|{_WORD}{{{LONGEST_WORD}}}")
 
 # What stands before a blank and waits for what comes after it.
 _PENDING = re.compile(
-    rf"(?:{_KEY}\s{{0,8}}(?:[:=]\s{{0,8}})?|{_LOGIN}\s{{0,8}}(?:[:=]\s{{0,8}}[\"']?{_SCHEME})?|(?i:bearer)\s{{1,8}}|{_PEM})\Z"
+    rf"(?:{_KEY}\s{{0,8}}(?:{_SIGN})?|{_LOGIN}\s{{0,8}}(?:{_SIGN}[\"']?{_SCHEME})?|(?i:bearer)\s{{1,8}}|{_PEM})\Z"
 )
 _LONGEST_PENDING = 128
 _WORD_RUN = re.compile(f"{_WORD}*")
@@ -164,15 +168,18 @@ class StreamSanitizer:
 
 def _suspicious(text: str) -> bool:
     """Return whether a text may hold a secret; cheap where it does not."""
+    # First, since on a run without an end the expressions below would begin anew at each of its characters.
+    if len(max(text.split(), key=len, default="")) >= 40 and _RUN.search(text):
+        return True
     folded = text.casefold()
-    for sign, hints, expression in _HINTS:
-        if sign in folded and any(hint in folded for hint in hints) and expression.search(folded):
-            return True
-    return len(max(text.split(), key=len, default="")) >= 40 and _RUN.search(text) is not None
+    return any(
+        sign in folded and any(hint in folded for hint in hints) and expression.search(folded)
+        for sign, hints, expression in _HINTS
+    )
 
 
 def _replace(match: re.Match[str]) -> str:
-    return (match["keep"] or "") + REDACTED
+    return (match["keep"] or match["escape"] or "") + REDACTED
 
 
 def _length(text: str, end: int) -> int:

@@ -27,6 +27,8 @@ TOKEN = re.compile(
     |(.|\Z))""",
     re.VERBOSE | re.DOTALL,
 )
+# A brace that the start or the end of an object may follow; of a long row of braces only the last is.
+_OPENING = re.compile(rf"\{{(?=[{BLANK}]*[\w\"'“”„‘}}/#-])")
 _INNER = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.?))|"', re.DOTALL)
 _LITERALS: Final = {
     "true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null",
@@ -90,13 +92,13 @@ def scan(text: str, *, mark: str = "", nested: bool = False) -> Scan:
     found = Scan()
     left, tries = 8 * len(text) + 1000, 0 if nested else 8
     ends: dict[int, int] = {}  # the end of the object of each brace that was read as structure; 0 if it has none
-    start = text.find("{")
+    start = _opening(text, 0)
     while start >= 0:
         if start not in ends:
             if tries:  # the decoder in C first, as long as it mostly succeeds
                 if one := decode(text, start):
                     found.objects.append(one)
-                    start = text.find("{", one.end)
+                    start = _opening(text, one.end)
                     tries -= bool(one.repairs)
                     continue
                 tries -= 1
@@ -104,8 +106,13 @@ def scan(text: str, *, mark: str = "", nested: bool = False) -> Scan:
                 found.spent = True
                 break
             left -= read(text, start, found, ends, mark, nested) - start
-        start = text.find("{", ends[start] or start + 1)
+        start = _opening(text, ends[start] or start + 1)
     return found
+
+
+def _opening(text: str, pos: int) -> int:
+    match = _OPENING.search(text, pos)
+    return match.start() if match else -1
 
 
 def decode(text: str, start: int) -> Located | None:

@@ -33,6 +33,7 @@ try:
     from starlette.middleware import Middleware
     from starlette.middleware.cors import CORSMiddleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import ClientDisconnect
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
     from starlette.routing import Route
 except ImportError as missing:
@@ -274,15 +275,21 @@ class _Service:
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json":  # a form needs no permission to be sent from a strange page
             raise HTTPException(415, f"Content-Type must be application/json, got {show(kind)}")
+        too_large = HTTPException(413, f"the body has more than {self.max_body:,} bytes")
+        announced = request.headers.get("content-length", "")
+        if announced.isdecimal() and int(announced[:20]) > self.max_body:
+            raise too_large
         body = b""
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 async for chunk in request.stream():
                     body += chunk
                     if len(body) > self.max_body:
-                        raise HTTPException(413, f"the body has more than {self.max_body:,} bytes")
+                        raise too_large
         except TimeoutError:
             raise HTTPException(408, f"the body did not come within {_BODY_SECONDS:g} s") from None
+        except ClientDisconnect:
+            raise HTTPException(400, "the caller has gone") from None
         if empty and not body.strip():
             return {}
         try:
@@ -345,7 +352,11 @@ def _body(events: Sequence[Event]) -> dict[str, Any]:
             body["analysis"] = {"authenticity_score": None, "status": status} | dict(event.data)
         elif event.name == "refine_complete":
             body["refined_question"] = dict(event.data)
-    parts = (found.analysis, found.verdict and found.verdict.redacted(), found.refinement)
+    parts = (
+        found.analysis,
+        found.verdict and found.verdict.redacted(),
+        found.refinement and found.refinement.redacted(),
+    )
     body["report"] = "\n\n".join(part.summary() for part in parts if part)
     return dict(json_ready(body))
 

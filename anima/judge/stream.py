@@ -211,9 +211,7 @@ def _refine(case: _Case, question: str) -> _Script:
         request = refine_request(question, lang=case.lang, options=case.options)
         judge = _Answered(judge.model, (yield _Call(judge, request, lambda _: ())))
     refinement = refine(question, judge=judge, lang=case.lang, options=case.options)
-    row = json_ready(refinement.to_dict())
-    for key in ("refined_question", "refinement_reasoning", "judge_thinking", "note"):
-        row[key] = sanitize(row[key])
+    row = json_ready(refinement.redacted().to_dict())
     names = ("original_question", "refined_question", "refinement_reasoning", "patterns_blocked", "judge_thinking")
     yield Event("refine_complete", {key: row[key] for key in (*names, "fallback", "note", "receipt")}, refinement)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
+import time
 import tomllib
 from pathlib import Path
 
@@ -51,10 +52,16 @@ MISSED = [  # kinds that the reference service lets through, and what is left of
     (f'"private_key": "{KEY}\\n", b', f'"private_key": "{REDACTED} b'),
     ("-----BEGIN PRIVATE KEY-----\ncut off", REDACTED),
     ("x" + "=" * LONGEST_WORD + " y", f"{REDACTED} y"),
+    # In an answer shown before it is read, the letter of an escape stands before the token.
+    (r'"notes": "it is\nsk-abcdefghijklmnopqrstuvwx, y"', rf'"notes": "it is\n{REDACTED}, y"'),
+    (r"\u000aAKIAIOSFODNN7EXAMPLE", rf"\u000a{REDACTED}"),
+    ("**Password:** hunter2 y", f"**{REDACTED} y"),
+    ("**contraseña**: `hunter2` y", f"**{REDACTED} y"),
+    ("`token` = **x** y", f"`{REDACTED} y"),
 ]
 KEPT = [
     "/rooted and /var/library", "a risk-assessment-of-the-whole-thing", "a bearer of bad news", "tokens: three", "the key: x", "https://h/a:b/c",
-    "src/components/very/long/path/to/some/module/File1.tsx", "-" * 60, "读者还在" * 900, "secret", "password\n\n\n\n\n\n\n\n\n\n: x",
+    "src/components/very/long/path/to/some/module/File1.tsx", "-" * 60, "读者还在" * 900, "secret", "an enclave: x", "password\n\n\n\n\n\n\n\n\n\n: x",
 ]  # fmt: skip
 
 
@@ -113,6 +120,12 @@ def test_little_is_held_back() -> None:
             assert len(stream._held) < 2 * LONGEST_WORD + 200
     assert stream.close() == ""
     assert stream.feed("used again ") + stream.close() == "used again "
+
+
+def test_a_run_of_openings_is_read_in_little_time() -> None:
+    start = time.process_time()
+    assert sanitize("eyJ" * 60_000) == REDACTED
+    assert time.process_time() - start < 1
 
 
 def test_fuzz_target() -> None:

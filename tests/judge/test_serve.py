@@ -123,6 +123,30 @@ def test_bad_input_is_refused_with_a_reason(rules, path, status, reason, content
     assert answer.text.endswith("\n")
 
 
+def test_what_is_announced_as_too_large_is_not_waited_for_and_leaving_is_no_error(caplog):
+    head = "POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
+    with served() as client, socket.create_connection((client.base_url.host, client.base_url.port), 5) as caller:
+        caller.sendall(head.format(2**40).encode())
+        assert b" 413 " in caller.recv(200)
+        with socket.create_connection((client.base_url.host, client.base_url.port), 5) as other:
+            other.sendall(head.format(9).encode() + b"{")
+        assert client.get("/metrics").status_code == 200
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_no_secret_of_the_rewriting_is_shown():
+    key = "sk-ABCDEFGHIJKLMNOPQRSTUVWX"
+    given = {"refined_question": f"Is {key} good?", "refinement_reasoning": key, "patterns_blocked": [key]}
+    with FakeServer(ollama(json.dumps(given), key, prompt_eval_count=700)) as fake:
+        with served(OllamaClient("m", fake.url)) as client:
+            answer = client.post("/auth", json={"question": "Is it good, right?", "mode": "refine"})
+        refined = anima.refine("Is it good, right?", judge=OllamaClient("m", fake.url))
+    assert answer.json()["refined_question"]["refined_question"] == "Is [REDACTED] good?"
+    assert key not in answer.text
+    assert key not in refined._repr_html_()
+    assert key in refined.refined
+
+
 def test_strange_callers_are_refused(rules):
     body = {"response": REPLY}
     assert rules.post("/auth", data=body).status_code == 415
