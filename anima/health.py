@@ -61,7 +61,9 @@ def check_health(embedder: str | None = None) -> list[HealthRow]:
             rows.append(HealthRow(name, "ok", version(name)))
         except PackageNotFoundError:
             rows.append(
-                HealthRow(name, "warning", "not installed; needed for the book only: pip install 'anima[book]'")
+                HealthRow(
+                    name, "warning", "not installed; needed for the book only: pip install '.[book]' in the checkout"
+                )
             )
     rows.append(_reference())
     rows += _embedder(embedder)
@@ -121,11 +123,8 @@ def _corpora() -> HealthRow:
     folder = corpora_dir()
     if not folder.is_dir():
         return HealthRow("external corpora", "ok", f"none at {folder}; the written data suffices for the instrument")
-    return HealthRow(
-        "external corpora",
-        "ok",
-        f"{folder}: {', '.join(sorted(p.name for p in folder.iterdir() if p.is_dir())) or 'empty'}",
-    )
+    present = [name for name, item in registry().items() if item.present]
+    return HealthRow("external corpora", "ok", f"{folder}: {', '.join(present) or 'none of those registered'}")
 
 
 def check_results(root: Path, rerun: Path | None = None) -> list[HealthRow]:

@@ -102,22 +102,30 @@ def run_notebook(path: Path, out: Path, parameters: Mapping[str, Any] | None = N
     Raises
     ------
     AnimaError
-        A cell failed; the message has the cell's error, the written notebook its place.
+        A cell failed; the message has the cell's error, and the notebook as far as it came is kept beside ``out`` under a name
+        that says so. What an earlier run left at ``out`` stays.
     """
     try:
         import papermill
         from papermill.exceptions import PapermillExecutionError
     except ImportError as error:
-        raise MissingDependencyError("papermill is not installed: pip install 'anima[book]'") from error
+        raise MissingDependencyError("papermill is not installed: pip install '.[book]' in the checkout") from error
     out.parent.mkdir(parents=True, exist_ok=True)
+    failed = out.with_name(f"{out.stem}-failed.ipynb")
     try:
         papermill.execute_notebook(
-            str(path), str(out), dict(parameters or {}), kernel_name="python3", progress_bar=False, cwd=str(out.parent)
+            str(path),
+            str(failed),
+            dict(parameters or {}),
+            kernel_name="python3",
+            progress_bar=False,
+            cwd=str(out.parent),
         )
     except PapermillExecutionError as error:
         raise AnimaError(
-            f"{path.name}: cell {error.cell_index} failed with {error.ename}: {error.evalue}; see {out}"
+            f"{path.name}: cell {error.cell_index} failed with {error.ename}: {error.evalue}; see {failed}"
         ) from error
+    failed.replace(out)
     return out
 
 
@@ -133,7 +141,7 @@ def build_book(root: Path | None = None, *, execute: bool = True) -> Path:
     """
     root = root or project_root()
     if importlib.util.find_spec("jupyter_book") is None:
-        raise MissingDependencyError("jupyter-book is not installed: pip install 'anima[book]'")
+        raise MissingDependencyError("jupyter-book is not installed: pip install '.[book]' in the checkout")
     source = root / "build" / "book"
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(root / "book", source, ignore=shutil.ignore_patterns("_build"))
@@ -145,7 +153,7 @@ def build_book(root: Path | None = None, *, execute: bool = True) -> Path:
             run_notebook(path, target)
         else:
             shutil.copy(path, target)
-        open_with_published(target)
+        _for_the_page(target)
     _vendor_mathjax(source / "vendor")
     from anima.pages import write_generated_pages
 
@@ -178,21 +186,27 @@ def rerun_result(path: Path) -> Finding | None:
     return read_finding(written) if written.is_file() else None
 
 
-def open_with_published(path: Path) -> None:
-    """Put the published result of a finding under the title of its executed notebook, and what the rerun differs in."""
+def _for_the_page(path: Path) -> None:
+    """Make an executed notebook ready for the book.
+
+    The published result of a finding is put under the title, with what the rerun differs in. Widgets keep their static form
+    alone: their scripts would be asked for, and nothing answers on a page.
+    """
     from anima.pages import published_box
 
-    found = published(path.stem.split("_", 1)[-1])
-    if found is None:
-        return
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    box = {
-        "id": "published-result",
-        "cell_type": "markdown",
-        "metadata": {},
-        "source": published_box(found, rerun_result(path)),
-    }
-    notebook["cells"].insert(1, box)
+    notebook["metadata"].pop("widgets", None)
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+    if (found := published(path.stem.split("_", 1)[-1])) is not None:
+        box = {
+            "id": "published-result",
+            "cell_type": "markdown",
+            "metadata": {},
+            "source": published_box(found, rerun_result(path)),
+        }
+        notebook["cells"].insert(1, box)
     path.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
 
 
@@ -205,7 +219,9 @@ def _vendor_mathjax(target: Path) -> None:
         else None
     )
     if source is None or not source.is_dir():
-        raise MissingDependencyError("MathJax not found: pip install 'anima[book]' brings it (django-static-mathjax)")
+        raise MissingDependencyError(
+            "MathJax not found: pip install '.[book]' in the checkout brings it (django-static-mathjax)"
+        )
     shutil.copytree(
         source,
         target / "mathjax",

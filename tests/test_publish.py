@@ -104,6 +104,7 @@ def test_a_notebook_runs_with_parameters(checkout: Path) -> None:
     broken = checkout / "notebooks" / "03_broken.ipynb"
     broken.write_text(json.dumps(_notebook("n = 0\n", "1 / n")))
     with pytest.raises(
-        AnimaError, match=r"03_broken.ipynb: cell \d failed with ZeroDivisionError: division by zero; see .*out.ipynb"
+        AnimaError,
+        match=r"03_broken.ipynb: cell \d failed with ZeroDivisionError: division by zero; see .*out-failed.ipynb",
     ):
         run_notebook(broken, checkout / "out.ipynb")

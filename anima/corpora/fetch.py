@@ -121,6 +121,11 @@ def download(
             if attempt < _RETRIES:
                 time.sleep(backoff * 2**attempt)
     have = part.stat().st_size if part.exists() else 0
+    if not have:
+        raise DataError(
+            f"{url}: not reached in {_RETRIES + 1} attempts ({reason}): check the network and try again, or get the files by hand "
+            f"and put them into {part.parent}"
+        )
     raise DataError(
         f"{url}: broke off {_RETRIES + 1} times ({reason}); {have:,} bytes are kept in {part}: run the command again to resume"
     )

@@ -29,6 +29,12 @@ def _telling() -> tuple[frozenset[str], frozenset[str]]:
     return english - spanish - _NEITHER, spanish - english - _NEITHER
 
 
+@lru_cache(maxsize=1)
+def function_words() -> frozenset[str]:
+    """Return the words that tell English or Spanish from other languages."""
+    return frozenset().union(*_telling(), _NEITHER)
+
+
 def guess_language(text: str) -> Lang:
     """Return "es" where Spanish function words and letters outnumber English ones, else "en"."""
     low = text[:2000].lower()
