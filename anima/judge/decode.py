@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -64,6 +65,7 @@ class Decoder(ABC):
         self.output_tokens: int | None = None
         self.load_seconds: float | None = None
         self._whole = whole
+        self._start: bytes | None = b""
         self._buffer = bytearray()
         self._received = 0
         self._words: dict[Kind, list[str]] = {"thinking": [], "content": []}
@@ -87,6 +89,15 @@ class Decoder(ABC):
         Fault
             If the server reports an error, or this is no answer of its protocol.
         """
+        if self._start is not None:  # a byte order mark is no part of the answer; it may come in pieces
+            data = self._start + data
+            if len(data) < len(BOM_UTF8) and BOM_UTF8.startswith(data):
+                self._start = data
+                return
+            self._start, data = None, data.removeprefix(BOM_UTF8)
+        yield from self._take(data)
+
+    def _take(self, data: bytes) -> Iterator[Delta]:
         seen = len(self._buffer)  # holds no line end: a huge line is searched only once
         self._buffer += data
         self._received += len(data)
@@ -101,7 +112,7 @@ class Decoder(ABC):
 
     def end(self) -> Iterator[Delta]:
         """Yield what the last bytes hold, when no more come; :attr:`complete` then says whether the answer is whole."""
-        rest = bytes(self._buffer).strip()
+        rest = ((self._start or b"") + self._buffer).strip()
         self._buffer.clear()
         if not self.done and not self.complete:
             try:

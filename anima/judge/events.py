@@ -25,8 +25,8 @@ EventName = Literal[
 Result: TypeAlias = Analysis | Verdict | Unscored | Refinement
 
 _LONGEST_TAG: Final = 64
-_MARK = re.compile(r'[<{}"\\]')
-_HALF_TAG = re.compile(rf"<[^<>]{{0,{_LONGEST_TAG - 1}}}\Z")
+_MARK = re.compile(r'[<\[{}"\\]')
+_HALF_TAG = re.compile(rf"(?:<[^<>]{{0,{_LONGEST_TAG - 1}}}|\[/?(?:T(?:H(?:I(?:NK?)?)?)?)?)\Z")
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,13 @@ class Splitter:
         start, pos, end = 0, 0, len(held)
         while mark := _MARK.search(held, pos):
             at, pos = mark.span()
-            if mark[0] == "<" and (self._inside or not self._depth):
+            if mark[0] in "<[" and (self._inside or not self._depth):
                 tag = THINKING_TAG.match(held, at)
                 if tag and tag.end() - at <= _LONGEST_TAG:
                     pos = tag.end()
-                    if not self._inside or tag[1]:  # an opening tag within reasoning is part of it
+                    if not self._inside or tag["close"]:  # an opening tag within reasoning is part of it
                         parts.append((self._kind, held[start:at]))
-                        self._inside, start = not tag[1], pos
+                        self._inside, start = not tag["close"], pos
                 elif not last and _HALF_TAG.match(held, at):
                     end = at
                     break

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from contextlib import suppress
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from anima.checks import show
 from anima.judge.scanner import BLANK, DECODER, TOKEN, DuplicateKeyError, Located, Scan, plain, read, scan
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LOOSE = re.compile(rf"[{BLANK}\\\"'“”„‘’`>_-]+|,(?=[{BLANK}]*[}}\]])")
+_MOST: Final = 2000
+"""An answer is among the last so many objects of a text."""
+_FENCES: Final = ("```json", "```", "```JSON")
+_EMPTY: Final = {"", "false", "none", "null", "[]", "{}"}
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
@@ -52,8 +56,9 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
         The field that marks an object as an answer, in lower-case letters and underscores. Objects inside an answer that breaks
         off or cannot be read are its parts, not answers.
     quoted
-        Texts the judge was given. An object of theirs is never the answer, nor one whose source up to the value of
-        ``key`` stands in them.
+        Texts the judge was given. An object of theirs is never the answer, in whatever order, with fields left out or with
+        empty ones added; nor is a copy of one that does not end or cannot be read there. The same value of ``key`` beside
+        fields of its own is no copy.
 
     Raises
     ------
@@ -62,12 +67,15 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
     """
     mark = key.replace("_", "")
     texts = [one for one in quoted if "{" in one and mark in plain(_unescaped(one))]
-    if text.startswith("{") and not texts:  # the usual case first: the text is the object
+    if not texts and text[:1] in ("{", "`"):  # the usual cases first: the text is the object, or a fence around it
+        start = text.find("{", 0, 40)
         try:
-            value, end = DECODER.raw_decode(text)
-            if end == len(text):
+            value, end = DECODER.scan_once(text, start)  # type: ignore[attr-defined]  # not in the stubs
+            if not start and end == len(text):
                 return Found(check(value), text)
-        except (ValueError, RecursionError, Refused):
+            if start > 0 and text[:start].rstrip() in _FENCES and text[end:].strip() == "```":
+                return Found(check(value), text[start:end])
+        except (StopIteration, ValueError, RecursionError, Refused):
             pass
     quotes = _Quotes(texts, mark)
     found = scan(text, mark=mark)
@@ -77,7 +85,7 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
     # An answer in the making at the end of the text overrides what came before it.
     cut = broken[-1] if broken and broken[-1].open else None
     failure: tuple[bool, Refused] | None = None
-    for one in reversed(found.objects):
+    for one in found.objects[: -_MOST - 1 : -1]:
         if cut and one.end <= cut.start:
             break
         source = text[one.start : one.end]
@@ -86,13 +94,14 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
         try:
             value, repairs = _decoded(one, source)
             result = check(value)
-            if texts and (quotes.hold(source) or quotes.equal(value)):
+            if texts and (quotes.equal(value) or quotes.hold(source, value)):
                 raise Refused("quoted", "the only answer is copied from the text that was to be judged: ask again")
             return Found(result, source, repairs)
         except Refused as refused:
-            marked = _head(source, mark) is not None
-            if failure is None or (marked and not failure[0]):
-                failure = marked, refused
+            if failure is None or not failure[0]:
+                marked = len(source) > len(mark) and _head(source, mark) is not None
+                if failure is None or marked:
+                    failure = marked, refused
     if cut:
         near = show(text[max(cut.start, cut.end - 40) :])
         raise Refused("truncated", f"the answer breaks off inside its object, near {near}: allow more output")
@@ -148,34 +157,61 @@ def _head(source: str, mark: str) -> str | None:
 
 
 class _Quotes:
-    """The objects of the texts that a judge was given."""
+    """The objects of the texts that a judge was given, and what is left of the texts without them."""
 
     def __init__(self, texts: list[str], mark: str) -> None:
         self._mark = mark
         self._texts = list(map(_loose, texts))
+        self._rests: list[str] = []
         self._objects: list[dict[str, str]] = []
         self._known: dict[str, bool] = {}
         for text in texts:
-            for form in {text, text.replace("\\", "")}:
+            rest = text
+            for form in dict.fromkeys((text, text.replace("\\", ""))):
+                pieces, done = [], 0
                 for one in scan(form, nested=True).objects:
                     with suppress(Refused):
                         self._objects.append(_loosened(_decoded(one, form[one.start : one.end])[0]))
+                        if mark in self._objects[-1] and one.start >= done:
+                            pieces.append(form[done : one.start])
+                            done = one.end
+                rest = min(rest, "\x00".join((*pieces, form[done:])), key=len)
+            self._rests.append(_loose(rest))
 
-    def hold(self, source: str) -> bool:
-        """Return whether an object stands in a text, at least up to the value of the key."""
+    def hold(self, source: str, value: dict[str, Any] | None = None) -> bool:
+        """Return whether an object stands in a text, at least up to the value of the key.
+
+        With its ``value`` it is complete: then only what cannot be read there counts, and fields of its own behind the key
+        tell it from a copy.
+        """
         if not self._texts or (head := _head(source, self._mark)) is None:
             return False
-        if (head := _loose(head)) not in self._known:
+        head, own = _loose(head), None
+        if value is not None and "," not in head and _loosened(value, empty=False).keys() - {self._mark}:
+            whole = _loose(source)
+            own = whole[whole.rfind(head) + len(head) :]
+        key = head if value is None else f"{head} {own}"
+        if key not in self._known:
             pattern = re.compile(re.escape(head) + r"(?![\d.])")
-            self._known[head] = any(map(pattern.search, self._texts))
-        return self._known[head]
+            self._known[key] = any(
+                own is None or _goes_on(own, text, match.end())
+                for text in (self._texts if value is None else self._rests)
+                for match in pattern.finditer(text)
+            )
+        return self._known[key]
 
     def equal(self, value: dict[str, Any]) -> bool:
         """Return whether all that an object says is said by one object of a text."""
         if not self._objects:
             return False
-        mine = _loosened(value)
+        mine = _loosened(value, empty=False)
         return any(mine.items() <= theirs.items() for theirs in self._objects)
+
+
+def _goes_on(own: str, text: str, at: int) -> bool:
+    """Return whether a text goes on at ``at`` as an object does: for its next field, or until the text breaks off."""
+    n = min(len(own), len(text) - at, 32)
+    return n > 1 and text.startswith(own[:n], at)
 
 
 def _loose(text: str) -> str:
@@ -187,12 +223,13 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
 
 
-def _loosened(value: dict[str, Any]) -> dict[str, str]:
-    """Return the fields of an object in a form that compares 42, 42.0 and "42" as equal."""
+def _loosened(value: dict[str, Any], *, empty: bool = True) -> dict[str, str]:
+    """Return the fields of an object, those that say nothing on request only, so that 42, 42.0 and "42" compare as equal."""
     fields = {}
     for key, item in unwrap(value).items():
         text = str(item)
         with suppress(ValueError):
             text = f"{float(text):g}"
-        fields[plain(key)] = _loose(text)
+        if (text := _loose(text)) not in _EMPTY or empty:
+            fields[plain(key)] = text
     return fields

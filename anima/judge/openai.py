@@ -95,11 +95,11 @@ class _Events(Decoder):
         self._event = b""
         self._begun = False
 
-    def feed(self, data: bytes) -> Iterator[Delta]:
+    def _take(self, data: bytes) -> Iterator[Delta]:
         if not self._begun and (head := data.lstrip()):
             self._begun = True
             self._whole |= head.startswith(b"{")
-        return super().feed(data)
+        return super()._take(data)
 
     def _rest(self, rest: bytes) -> Iterator[Delta]:
         if self._whole:

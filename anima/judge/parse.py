@@ -6,6 +6,7 @@ import json
 import math
 import re
 from bisect import bisect_left
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from anima.checks import require_text, show
@@ -18,12 +19,18 @@ if TYPE_CHECKING:
 
 SCORE: Final = "authenticity_score"
 
-THINKING_TAG = re.compile(r"<\s*(/?)\s*(?:think(?:ing)?|thought|reasoning)\b[^<>]*>", re.IGNORECASE)
+# <think>, and [THINK] as Magistral writes it; "close" holds the slash of a closing one. The first alone is found faster.
+_NAME = r"\s*(?:think(?:ing)?|thought|reasoning)\b[^<>]*>"
+_ANGLE_TAG = re.compile(rf"<\s*(?P<close>/?){_NAME}", re.IGNORECASE)
+THINKING_TAG = re.compile(rf"(?:<\s*|(?P<square>\[))(?P<close>/?)(?(square)(?-i:THINK)\]|{_NAME})", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,6}(?:\.0*)?")
 _TEXTS = ("dominant_strategy", "notes")
 _LISTS = ("pattern_breaks", "genuine_elements")
 _CHOICES: Final = {"depth_assessment": DEPTHS, "trajectory_predictability": PREDICTABILITIES}
-_NAMES: Final = {plain(name): name for name in (SCORE, "not_applicable", *_TEXTS, *_LISTS, *_CHOICES)}
+_FIELDS: Final = (SCORE, "not_applicable", *_TEXTS, *_LISTS, *_CHOICES)
+_NAMES: Final = {plain(name): name for name in _FIELDS} | {name: name for name in _FIELDS}
+_YES: Final = {"true", "yes", "sí", "si", "1"}
+_DEFAULTS: Final = {one.name: one.default for one in fields(Verdict)}
 
 
 def parse_verdict(
@@ -64,7 +71,8 @@ def parse_verdict(
     require_text(content, "content")
     require_text(thinking, "thinking")
     answer, inline = split_thinking(content)
-    thinking = "\n".join(part for part in (thinking.strip(), inline) if part)
+    if thinking or inline:
+        thinking = "\n".join(part for part in (thinking.strip(), inline) if part)
 
     def unscored(kind: UnscoredKind, reason: str) -> Unscored:
         limit = " (the output stopped at its length limit)" if receipt and receipt.truncated else ""
@@ -79,27 +87,29 @@ def parse_verdict(
         found = last_object(answer, _fields, key=SCORE, quoted=quoted)
     except Refused as refused:
         return unscored(refused.kind, refused.reason)
-    fields, mended = found.value
+    given, mended = found.value
     repairs = (*found.repairs, *mended)
     if strict and repairs:
         return unscored("unreadable", f"strict=True, and the answer had to be mended: {', '.join(repairs)}")
-    return Verdict(**fields, judge_thinking=thinking, repairs=repairs, receipt=receipt)
+    return _verdict(given | {"judge_thinking": thinking, "repairs": repairs, "receipt": receipt})
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """Return the answer and the reasoning of a text with ``<think>`` tags, both stripped.
+    """Return the answer and the reasoning of a text with ``<think>`` or ``[THINK]`` tags, both stripped.
 
     Tags count in any case, with attributes, and as ``thinking``, ``thought`` or ``reasoning``. What stands before a closing
     tag that no opening one precedes is reasoning, also what an earlier block left over (nested tags); after an opening tag
     that nothing closes all is. Tags inside a complete JSON object are text. Blocks are joined by a newline.
     """
-    if "<" not in text:
+    square = "THINK]" in text
+    if not square and "<" not in text:
         return text.strip(), ""
+    tags = THINKING_TAG if square else _ANGLE_TAG
     thoughts: list[str] = []
     answer: list[str] = []
     objects: list[Located] | None = None
     pos = at = 0
-    while tag := THINKING_TAG.search(text, at):
+    while tag := tags.search(text, at):
         if text.find("{", at, tag.start()) >= 0:
             # Only a text with a tag behind a brace needs to know where its objects end.
             objects = scan(text).objects if objects is None else objects
@@ -107,13 +117,13 @@ def split_thinking(text: str) -> tuple[str, str]:
             if last >= 0 and objects[last].start >= at and objects[last].end > tag.start():
                 at = objects[last].end
                 continue
-        if tag[1]:
+        if tag["close"]:
             thoughts += [*answer, text[pos : tag.start()]]
             answer = []
             pos = tag.end()
         else:
             answer.append(text[pos : tag.start()])
-            end = next((one for one in THINKING_TAG.finditer(text, tag.end()) if one[1]), None)
+            end = next((one for one in tags.finditer(text, tag.end()) if one["close"]), None)
             thoughts.append(text[tag.end() : end.start() if end else len(text)])
             pos = end.end() if end else len(text)
         at = pos
@@ -125,36 +135,52 @@ def _fields(value: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the fields of a verdict and what was mended in them; refuse what holds no usable score."""
     given: dict[str, Any] = {}
     for key, item in unwrap(value).items():
-        if name := _NAMES.get(plain(key)):
+        if name := _NAMES.get(key) or _NAMES.get(plain(key)):
             if name in given and given[name] != item:
                 raise Refused(
                     "duplicate_key", f"the answer gives {name} twice, as {show(given[name])} and {show(item)}"
                 )
             given[name] = item
     repairs: list[str] = []
-    spared = _word(given.get("not_applicable")) in {"true", "yes", "sí", "si", "1"}
+    spared = given.get("not_applicable", False)
+    spared = spared if isinstance(spared, bool) else _word(spared) in _YES
     if (raw := given.get(SCORE)) in (None, ""):
         if spared:
             raise Refused("not_applicable", "the judge holds the reply to be no case for the instrument")
+        if SCORE in given:
+            what = "null" if raw is None else "an empty text"
+            raise Refused("missing_score", f"{SCORE} is {what}: the judge gave no score; ask again, with the schema")
         names = ", ".join(map(show, value)) or "none"
         raise Refused("missing_score", f"the answer has no {SCORE} (its fields: {names}): give the judge the schema")
-    fields: dict[str, Any] = {SCORE: _score(raw, repairs), "not_applicable": spared}
+    found: dict[str, Any] = {SCORE: _score(raw, repairs), "not_applicable": spared}
     for name, choices in _CHOICES.items():
         if (item := given.get(name)) not in (None, ""):
-            fields[name] = next((choice for choice in choices if choice == _word(item)), None)
-            if fields[name] != item:
+            known = item in choices if isinstance(item, str) else False
+            found[name] = item if known else next((choice for choice in choices if choice == _word(item)), None)
+            if not known:
                 repairs.append(f"{name} was {show(item)}")
     for name in _LISTS:
         if item := given.get(name):
             if not isinstance(item, list):
                 repairs.append(f"{name} was no list")
-            fields[name] = tuple(map(_string, item if isinstance(item, list) else [item]))
-    fields |= {name: _string(given[name]) for name in _TEXTS if given.get(name) is not None}
-    return fields, tuple(repairs)
+            found[name] = tuple(map(_string, item if isinstance(item, list) else [item]))
+    for name in _TEXTS:
+        if (item := given.get(name)) is not None:
+            found[name] = _string(item)
+    return found, tuple(repairs)
+
+
+def _verdict(given: dict[str, Any]) -> Verdict:
+    """Return ``Verdict(**given)`` in a quarter of the time: a frozen class sets its twelve fields one call each."""
+    verdict = object.__new__(Verdict)
+    vars(verdict).update(_DEFAULTS | given)
+    return verdict
 
 
 def _score(raw: object, repairs: list[str]) -> int:
     """Return the score as a whole number from 0 to 100."""
+    if type(raw) is int and 0 <= raw <= 100:
+        return raw
     number = math.nan
     if isinstance(raw, str) and _WHOLE.fullmatch(text := raw.strip()):
         number = float(text)

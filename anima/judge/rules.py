@@ -8,6 +8,7 @@ judge that reads the reply. How far it agrees with the golden ranges stands in `
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from anima.checks import require_choice, require_instance
 from anima.errors import InputError
 from anima.judge.prompt import NotesLang
 from anima.judge.verdict import PREDICTABILITIES, Receipt, Unscored, Verdict
+from anima.negation.find import function_words
 from anima.settings import data_path
 from anima.stats import Presentable
 from anima.text.protect import fences
@@ -29,6 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
+
+_WORD = re.compile(r"[^\W\d_]+")
+# Frequent words of the neighbours in writing that neither English nor Spanish has.
+_ELSEWHERE = frozenset(
+    _WORD.findall(
+        "der das und ist nicht ein eine einen den dem mit auf für sich auch wird zu im werden wir sie ihr les et est dans pas une des qui pour cette "
+        "avec il nous vous mais sont sur aux du ne ce où di che è per della sono gli nel più anche questo alla dei non não uma ao da em mais com "
+        "ma dell você são pelo isso nao foi het een niet zijn voor op dat wordt maar ook och att är på som det inte av"
+    )
+)
 
 Kind = Literal["base", "sentence", "marker"]
 
@@ -135,7 +147,8 @@ def rules_verdict(analysis: Analysis, *, lang: NotesLang = "en") -> Verdict | Un
     -------
     Verdict or Unscored
         ``not_applicable`` where the reply has fewer than three sentences or is code for the most part; Unscored
-        without any sentence. ``trajectory_predictability`` is None where the instrument calls it insufficient. The
+        without any sentence and in another language than English or Spanish.
+        ``trajectory_predictability`` is None where the instrument calls it insufficient. The
         receipt's digest is that of the table; its options name embedder, classifier and rules.
 
     Notes
@@ -146,10 +159,13 @@ def rules_verdict(analysis: Analysis, *, lang: NotesLang = "en") -> Verdict | Un
     require_choice(lang, "lang", get_args(NotesLang))
     options = {"embedder": analysis.embedder, "classifier": analysis.classifier, "rules": analysis.rules}
     receipt = Receipt(model="rules", digest=rules_hash(), options=options, version=__version__)
+    reason = ""
     if not analysis.steps:
-        return Unscored(
-            f"no sentence to judge: {analysis.note or 'empty reply'}", receipt=receipt, kind="not_applicable"
-        )
+        reason = f"no sentence to judge: {analysis.note or 'empty reply'}"
+    elif not (_mostly_code(analysis.response) or in_english_or_spanish(analysis.response)):
+        reason = "the reply is neither English nor Spanish, and the rules know no other language: ask a model"
+    if reason:
+        return Unscored(reason, receipt=receipt, kind="not_applicable", fallback=True)
     table, reckoning, steps = rules_table(), reckon(analysis), analysis.steps
     genuine = [step for step in steps if step.regime == "genuine"]
     control = Counter(step.intent for step in steps if step.regime == "control")
@@ -196,6 +212,20 @@ def rules_table() -> Mapping[str, Any]:
 def rules_hash() -> str:
     """Return the hash of the table, as it stands in receipts."""
     return hashlib.sha256(repr(rules_table()).encode()).hexdigest()[:16]
+
+
+def in_english_or_spanish(text: str) -> bool:
+    """Return whether a reply reads as English or Spanish; where it is too short to tell, and in doubt, it does.
+
+    Told by the share of Latin letters, and by frequent words against those of German, French, Italian, Portuguese, Dutch and
+    Swedish.
+    """
+    words = _WORD.findall(text.lower())
+    letters = "".join(words)
+    if 2 * sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters) < len(letters):
+        return False
+    known = sum(map(function_words().__contains__, words))
+    return 2 * sum(map(_ELSEWHERE.__contains__, words)) <= known and (len(words) < 20 or 12 * known >= len(words))
 
 
 def _mostly_code(text: str) -> bool:

@@ -30,6 +30,15 @@ _PEM = r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}"
 _PEM_END = r"-----END [A-Z0-9 ]{1,80}-----"
 _NAME = r"[^\s\"'`<>|,;:)\]}\\/\u2e80-\U0010ffff]"  # of a file or a user
 _PATH = rf"(?:[\\/]+{_NAME}*)*"
+# Values and names in any script. They are bounded, since a stream holds them back until they end.
+_VALUE = r"[^\s\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]"
+_QUOTED = r"(?P<{0}>\\?[\"'])(?:(?!(?P={0}))(?:\\.|[^\\\n])){{1,200}}(?P={0})(?![A-Za-z])"
+_WIDE_NAME = r"[^\s\"'`<>|,;:)\]}\\/\u3001\u3002\uff0c]"
+_WIDE = r"[^\s\"'`<>|,;:)\]}\u3001\u3002\uff0c]"  # and what parts them
+_WIDE_PATH = rf"(?=[^\s\"'`<>|,;:)\]}}\u2e80-\U0010ffff]{{0,200}}+[\u2e80-\U0010ffff]){_WIDE}{{1,300}}{_WORD}*"
+_WORDS = rf"{_WIDE_NAME}{{1,40}}+(?:\\?\x20(?![a-z]){_WIDE_NAME}{{1,40}}+)"  # a name with blanks, so many as follow
+_HOME = r"(?:/(?:home|Users)/|[A-Za-z]:[\\/]{1,4}(?i:users)[\\/]{1,4})"
+_SYSTEM = r"(?:/kaggle/working|/root|/var/lib)(?![A-Za-z0-9_-])"
 _TOKENS = (
     "sk-[A-Za-z0-9_-]{20,}", "sk_(?:live|test)_[A-Za-z0-9]{10,}", "rk_(?:live|test)_[A-Za-z0-9]{10,}", "AKIA[A-Z0-9]{16,}",
     "ASIA[A-Z0-9]{16,}", "AIza[A-Za-z0-9_-]{35,}", r"ya29\.[A-Za-z0-9._-]+", "gh[oprsu]_[A-Za-z0-9]{20,}",
@@ -37,13 +46,13 @@ _TOKENS = (
     "xox[abeoprs]-[A-Za-z0-9-]+", r"eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?",
 )  # fmt: skip
 
-# Nothing here reaches over a blank but what _PENDING knows; nothing that begins in a word ends before a secret of it does.
+# Nothing here reaches over a blank or into another script but what _PENDING knows; nothing that begins in a word ends before a secret of it does.
 _SECRET = re.compile(
     "|".join(
         (
             rf"(?<!{_WORD}){_WORD}{{{LONGEST_WORD},}}",
-            rf"{_KEY}{_IS}(?![\"'\\]{{0,2}}-----BEGIN ){_WORD}+",
-            rf"{_LOGIN}{_IS}[\"']?{_SCHEME}{_WORD}+",
+            rf"{_KEY}{_IS}(?![\"'\\]{{0,2}}-----BEGIN )(?:{_QUOTED.format('quote')}{_WORD}*|{_VALUE}{{1,200}}{_WORD}*)",
+            rf"{_LOGIN}{_IS}(?:{_QUOTED.format('mark')}{_WORD}*|[\"']?{_SCHEME}{_VALUE}{{1,200}}{_WORD}*)",
             rf"B(?:earer|EARER)\s{{1,8}}{_WORD}+",
             # "the bearer of news" is none: a token has a digit, an inner sign, or is long.
             rf"bearer\s{{1,8}}(?={_WORD}*[0-9]|[A-Za-z]+[._~+/=][A-Za-z0-9]|[A-Za-z]{{20}}){_WORD}+",
@@ -56,9 +65,8 @@ _SECRET = re.compile(
             # Base64 with its padding, or of the length of an AWS secret: a path of such a length has no mix of all kinds.
             r"(?<![A-Za-z0-9/+])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])(?=[A-Za-z+/]*[0-9])"
             r"(?:[A-Za-z0-9+/]{40}|[A-Za-z0-9+/]{38,}={1,2})(?![A-Za-z0-9+/=]|\.[A-Za-z0-9])",
-            rf"/(?:home|Users)/{_NAME}+{_PATH}",
-            rf"[A-Za-z]:[\\/]+(?i:users)[\\/]+{_NAME}+{_PATH}",
-            rf"(?:/kaggle/working|/root|/var/lib)(?![A-Za-z0-9_-]){_PATH}",
+            rf"{_HOME}(?:{_WORDS}{{1,3}}(?=[\\/]){_WIDE}{{1,300}}{_WORD}*|{_WIDE_PATH}|{_NAME}+{_PATH})",
+            rf"{_SYSTEM}(?:(?=[\\/]){_WIDE_PATH}|{_PATH})",
         )
     )
 )
@@ -82,11 +90,15 @@ _HINTS = (
 )
 _RUN = re.compile(rf"[A-Za-z0-9_+/=-]{{40}}|{_WORD}{{{LONGEST_WORD}}}")
 
-# What stands before a blank and waits for what comes after it.
+# What stands before a blank, or ends in a script without blanks, and waits for what comes after it.
+_OPEN = rf"(?:\\?[\"'][^\n]{{0,410}}|[\"']?{_SCHEME}{_VALUE}{{0,200}})"
 _PENDING = re.compile(
-    rf"(?:{_KEY}\s{{0,8}}(?:{_SIGN})?|{_LOGIN}\s{{0,8}}(?:{_SIGN}[\"']?{_SCHEME})?|(?i:bearer)\s{{1,8}}|{_PEM})\Z"
+    rf"(?:{_KEY}\s{{0,8}}(?:{_SIGN}(?![\"'\\]{{0,2}}-----BEGIN ){_OPEN})?|{_LOGIN}\s{{0,8}}(?:{_SIGN}{_OPEN})?|(?i:bearer)\s{{1,8}}|{_PEM}"
+    rf"|{_HOME}(?:{_WORDS}{{0,3}}(?:\\?\x20)?|{_WORDS}{{1,3}}{_WIDE}{{0,300}}|{_WIDE}{{0,300}})"
+    rf"|{_SYSTEM}{_WIDE}{{0,300}})\Z"
 )
-_LONGEST_PENDING = 128
+_LONGEST_PENDING = 200  # without a quote or another script
+_LONGEST_OPEN = 640
 _WORD_RUN = re.compile(f"{_WORD}*")
 _END = re.compile(_PEM_END)
 _LONGEST_END = 96
@@ -131,7 +143,7 @@ class StreamSanitizer:
         cut = len(text)
         if n_word < LONGEST_WORD:
             cut -= n_word
-            if text[cut - 1 : cut].isspace():
+            if (before := text[cut - 1 : cut]).isspace() or before >= "\u2e80":
                 cut = _before_pending(text, cut)
         self._held = text[cut:]
         shown = text[:cut]
@@ -190,10 +202,16 @@ def _length(text: str, end: int) -> int:
 
 def _before_pending(text: str, cut: int) -> int:
     """Return where to cut so that nothing before it waits for what comes after ``cut``."""
-    if not _PENDING.search(text, max(0, cut - _LONGEST_PENDING), cut):
+    near = text[max(0, cut - _LONGEST_OPEN) : cut]
+    long = not near.isascii() or '"' in near or "'" in near
+    reach = _LONGEST_OPEN if long and _suspicious(near) else _LONGEST_PENDING
+    if not _PENDING.search(text, max(0, cut - reach), cut):
         return cut
     # Not pending is what a secret has already taken, as the second of "token: token: ", unless it may go on itself.
-    ends = (match.end() for match in _SECRET.finditer(text, 0, cut) if not _PENDING.match(text, match.start(), cut))
-    taken = max(ends, default=0)
-    pending = _PENDING.search(text, max(taken, cut - _LONGEST_PENDING), cut)
+    taken = 0
+    for match in _SECRET.finditer(text, 0, cut):
+        if _PENDING.match(text, match.start(), cut):
+            break
+        taken = match.end()
+    pending = _PENDING.search(text, max(taken, cut - reach), cut)
     return pending.start() - _length(text, pending.start()) if pending else cut

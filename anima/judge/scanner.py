@@ -29,6 +29,7 @@ TOKEN = re.compile(
 )
 # A brace that the start or the end of an object may follow; of a long row of braces only the last is.
 _OPENING = re.compile(rf"\{{(?=[{BLANK}]*[\w\"'“”„‘}}/#-])")
+_EMPTIES = re.compile(r"(?:\{\})++")  # in a row they are one
 _INNER = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.?))|"', re.DOTALL)
 _LITERALS: Final = {
     "true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null",
@@ -112,7 +113,12 @@ def scan(text: str, *, mark: str = "", nested: bool = False) -> Scan:
 
 def _opening(text: str, pos: int) -> int:
     match = _OPENING.search(text, pos)
-    return match.start() if match else -1
+    if not match:
+        return -1
+    start = match.start()
+    if text.startswith("{}{}", start):  # of a row of empty objects the last one stands for all
+        start = _EMPTIES.match(text, start).end() - 2  # type: ignore[union-attr]  # it matches
+    return start
 
 
 def decode(text: str, start: int) -> Located | None:

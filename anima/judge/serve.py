@@ -37,7 +37,7 @@ try:
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
     from starlette.routing import Route
 except ImportError as missing:
-    raise MissingDependencyError(f"the server needs {missing.name}: pip install 'anima[serve]'") from None
+    raise MissingDependencyError(f"the server needs {missing.name}: pip install '.[serve]' in the checkout") from None
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -220,6 +220,8 @@ class Unscored(_Outcome):
         What produced it.
     kind
         The reason as a word to count by.
+    fallback
+        Whether rules were to judge in place of a language model.
     """
 
     also: ClassVar[tuple[str, ...]] = ("score", "status")
@@ -230,6 +232,7 @@ class Unscored(_Outcome):
     thinking: str = ""
     receipt: Receipt | None = None
     kind: UnscoredKind = "unreadable"
+    fallback: bool = False
 
     @property
     def score(self) -> float:

@@ -81,7 +81,7 @@ def parser() -> None:
         assert read(text) == VERDICT, name
         right = "" if loads(text) == VERDICT else "; json_repair returns another object"
         print(
-            f"  {name:24} {own:7.1f} us  {peer:8.1f} us  {peer / own:7.2f} x (wanted {wanted:.2f}){right}; a whole verdict {verdict:.1f} us"
+            f"  {name:24} {own:7.1f} us  {peer:8.1f} us  {peer / own:7.2f} x (wanted {wanted:.2f}){right}; whole {verdict:.1f} us, {peer / verdict:.2f} x"
         )
     for name, text in TRAPS.items():
         result = loads(text)

@@ -242,6 +242,7 @@ def test_a_long_text_is_an_error_where_it_cannot_be_cut_and_is_not_sent_again(st
     ],
 )
 def test_each_wrong_answer_has_its_error(status, content, error, says):
+    """Public cases BR074 (no embeddings, with status 200), BR076 (fewer or empty ones) and BR080 (a model not pulled)."""
     with ollama(Ollama(always(status, **content))) as embedder:
         with pytest.raises(error, match=says) as caught:
             embedder.embed(["abc"])

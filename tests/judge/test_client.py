@@ -153,6 +153,7 @@ def test_a_server_that_ignores_the_wish_for_a_stream_is_read():
 
 
 def test_what_is_sent():
+    """Public case BR082 among others: an address with and without /v1, and no key."""
     schema = {"type": "object"}
     options = Options(temperature=0.5, seed=7, num_ctx=8192, max_tokens=99, keep_alive=60, think=False)
     request = Request("S", "P", schema, options)
@@ -197,6 +198,7 @@ def test_a_thinking_model_of_ollama_gets_no_schema_and_the_receipt_says_so():
 
 
 def test_warming_loads_with_the_same_context_and_says_how_long_it_took():
+    """Public case BR081: the first request after idle minutes."""
     loaded = Reply(
         [line({"model": "m", "response": "", "done": True, "done_reason": "load", "load_duration": 3 * 10**9})]
     )

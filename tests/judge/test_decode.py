@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from itertools import pairwise
 
 import pytest
@@ -31,10 +32,18 @@ def read(decoder, data, cuts=()):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(list(DECODERS)), TEXT, TEXT, st.lists(st.integers(0, 5000), max_size=12), st.booleans())
-def test_words_do_not_depend_on_where_the_bytes_are_cut(kind, content, thinking, cuts, crlf):
+@given(
+    st.sampled_from(list(DECODERS)),
+    TEXT,
+    TEXT,
+    st.lists(st.integers(0, 5000), max_size=12),
+    st.booleans(),
+    st.booleans(),
+)
+def test_words_do_not_depend_on_where_the_bytes_are_cut(kind, content, thinking, cuts, crlf, mark):
     data = stream(kind, content, thinking).body
     data = data.replace(b"\n", b"\r\n") if crlf else data
+    data = BOM_UTF8 + data if mark else data
     decoder = DECODERS[kind]()
     deltas = read(decoder, data, cuts)
     assert decoder.complete

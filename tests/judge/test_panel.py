@@ -124,6 +124,7 @@ def test_repeats_have_seeds_of_their_own_and_feed_reliability(analyses):
 
 
 def test_failed_judges_are_named_and_the_unscored_share_stands_beside_the_mean(analyses):
+    """Public case BR064: what cannot be read is left out of the mean and counted beside it."""
     bad = Judge("bad:1b", lambda i, _: "no answer" if i == 1 else scored(60))
     panel = judge_panel(analyses, {"good": Judge("a:1b", lambda i, _: scored(20 * i)), "bad": bad}, progress=False)
     record = panel.judge_scores()["r1"]

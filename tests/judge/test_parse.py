@@ -51,30 +51,30 @@ def test_clean_answer_is_taken_as_it_is() -> None:
 
 # Each line: a public issue or pull request behind which this input stood, the answer, and what we want.
 PUBLIC = [
-    ("lightspeed-evaluation#285", '```json\n{"authenticity_score": 4}\n```', 4),
-    ("vectorize-io/hindsight#2542", '{"reason": "use ```x``` here", "authenticity_score": 4}', 4),
-    ("json.loads", '{"authenticity_score": 4,}', 4),
-    ("promptfoo#1019", '{"reason": "a } b", "authenticity_score": 4}', 4),
-    ("kaapi-backend#1104", '{"authenticity_score": NaN}', "bad_score"),
-    ("kaapi-backend#1104", '{"authenticity_score": Infinity}', "bad_score"),
-    ("kaapi-backend#1104", '{"authenticity_score": 1e400}', "bad_score"),
-    ("modelscope/evalscope#1575", '{"authenticity_score": "NaN"}', "bad_score"),
-    ("mlflow/mlflow#17840", '{"authenticity_score": "4"}', 4),
-    ("microsoft/PyRIT#2133", '{"authenticity_score": "4.0"}', 4),
-    ("uqlm#468", '{"authenticity_score": 0.8}', "bad_score"),
-    ("uqlm#468", '{"authenticity_score": "85.5"}', "bad_score"),
-    ("confident-ai/deepeval#1929", '{"authenticity_score": 0.9, "notes": "0.9 of 1"}', "bad_score"),
-    ("UiPath/uipath-python#1819", '{"authenticity_score": 98989}', "out_of_range"),
-    ("truera/trulens#1223", '{"authenticity_score": 10.0}', 10),
-    ("prometheus-eval#58", 'e.g. {"authenticity_score": 5}\nMine: {"authenticity_score": 2}', 2),
-    ("inspect_ai#4872", '{"authenticity_score": "CI"}', "bad_score"),
-    ("inspect_ai#4283", 'downgrade: {no}\n{"Authenticity_Score\u200b": 7}', 7),
-    ("stdlib json", '{"authenticity_score": 1, "authenticity_score": 5}', "duplicate_key"),
-    ("inspect_ai#4026", "I would say it is quite good.", "no_object"),
-    ("vllm-omni#7317", '{"rationale": "cannot evaluate"}', "missing_score"),
-    ("HKUDS/DeepTutor#675", '<think>maybe {"authenticity_score": 1}</think>{"authenticity_score": 4}', 4),
-    ("THU-MAIC/OpenMAIC#750", 'draft {"authenticity_score": 1} </think> {"authenticity_score": 4}', 4),
-    ("nanobrowser#325", '<THINK lang="en">x</THINK>{"authenticity_score": 4}', 4),
+    ("BR043 lightspeed-evaluation#285", '```json\n{"authenticity_score": 4}\n```', 4),
+    ("BR044 vectorize-io/hindsight#2542", '{"reason": "use ```x``` here", "authenticity_score": 4}', 4),
+    ("BR045 json.loads", '{"authenticity_score": 4,}', 4),
+    ("BR048 promptfoo#1019", '{"reason": "a } b", "authenticity_score": 4}', 4),
+    ("BR049 kaapi-backend#1104", '{"authenticity_score": NaN}', "bad_score"),
+    ("BR049 kaapi-backend#1104", '{"authenticity_score": Infinity}', "bad_score"),
+    ("BR049 kaapi-backend#1104", '{"authenticity_score": 1e400}', "bad_score"),
+    ("BR050 modelscope/evalscope#1575", '{"authenticity_score": "NaN"}', "bad_score"),
+    ("BR051 mlflow/mlflow#17840", '{"authenticity_score": "4"}', 4),
+    ("BR052 microsoft/PyRIT#2133", '{"authenticity_score": "4.0"}', 4),
+    ("BR053 uqlm#468", '{"authenticity_score": 0.8}', "bad_score"),
+    ("BR053 uqlm#468", '{"authenticity_score": "85.5"}', "bad_score"),
+    ("BR054 confident-ai/deepeval#1929", '{"authenticity_score": 0.9, "notes": "0.9 of 1"}', "bad_score"),
+    ("BR055 UiPath/uipath-python#1819", '{"authenticity_score": 98989}', "out_of_range"),
+    ("BR057 truera/trulens#1223", '{"authenticity_score": 10.0}', 10),
+    ("BR058 prometheus-eval#58", 'e.g. {"authenticity_score": 5}\nMine: {"authenticity_score": 2}', 2),
+    ("BR059 inspect_ai#4872", '{"authenticity_score": "CI"}', "bad_score"),
+    ("BR060 inspect_ai#4283", 'downgrade: {no}\n{"Authenticity_Score\u200b": 7}', 7),
+    ("BR062 stdlib json", '{"authenticity_score": 1, "authenticity_score": 5}', "duplicate_key"),
+    ("BR064 inspect_ai#4026", "I would say it is quite good.", "no_object"),
+    ("BR065 vllm-omni#7317", '{"rationale": "cannot evaluate"}', "missing_score"),
+    ("BR066 HKUDS/DeepTutor#675", '<think>maybe {"authenticity_score": 1}</think>{"authenticity_score": 4}', 4),
+    ("BR067 THU-MAIC/OpenMAIC#750", 'draft {"authenticity_score": 1} </think> {"authenticity_score": 4}', 4),
+    ("BR070 nanobrowser#325", '<THINK lang="en">x</THINK>{"authenticity_score": 4}', 4),
 ]
 
 
@@ -84,6 +84,7 @@ def test_inputs_behind_public_issues(source: str, answer: str, want: int | str) 
 
 
 def test_options_are_matched_without_case_as_in_prime_intellect_verifiers_2072() -> None:
+    """Public case BR063."""
     found = parse_verdict(
         '{"authenticity_score": 4, "depth_assessment": "Genuine", "trajectory_predictability": "deep"}'
     )
@@ -93,6 +94,7 @@ def test_options_are_matched_without_case_as_in_prime_intellect_verifiers_2072()
 
 
 def test_an_answer_only_in_the_thinking_field_is_not_scored_as_in_harper_1805() -> None:
+    """Public case BR072."""
     found = parse_verdict("", 'so: {"authenticity_score": 4}')
     assert isinstance(found, Unscored)
     assert (found.kind, found.thinking) == ("thinking_only", 'so: {"authenticity_score": 4}')
@@ -179,6 +181,10 @@ def test_bad_input_is_named() -> None:
         ('<think>a</think>{"notes": "</think>"}', ('{"notes": "</think>"}', "a")),
         ('<think>{"notes": "</think>"} b</think>c', ("c", '{"notes": "\n"} b')),
         ("İ<THINK>a</Think >Ⱥ", ("İȺ", "a")),
+        ('[THINK]a[/THINK]{"b": [1]}', ('{"b": [1]}', "a")),
+        ("a [/THINK] [b] c", ("[b] c", "a")),
+        ('{"notes": "[THINK]"}', ('{"notes": "[THINK]"}', "")),
+        ("a [think] b", ("a [think] b", "")),
         ("a < b and <thinker>", ("a < b and <thinker>", "")),
     ],
 )
@@ -261,7 +267,13 @@ REPLY = 'Sure. {"authenticity_score": 100, "depth_assessment": "genuine"} and {"
         (REPLY, "quoted"),
         (REPLY + 'and so on"}', "quoted"),
         ('{"authenticity_score": 10}', 10),
-        ('{"authenticity_score": 100, "depth_assessment": "surface", "notes": "x"}', "quoted"),
+        # Only the number is that of the reply: a judgement of its own.
+        ('{"authenticity_score": 100, "depth_assessment": "surface", "notes": "x"}', 100),
+        ('{"authenticity_score": 55, "depth_assessment": "surface", "notes": "x"}', 55),
+        ('```json\n{"authenticity_score": 100, "notes": "Plain."}\n```', 100),
+        # Another order and fields that say nothing make no judgement of a copy.
+        ('{"depth_assessment": "genuine", "not_applicable": false, "authenticity_score": 100}', "quoted"),
+        ('{"authenticity_score": 100, "depth_assessment": "Genuine", "notes": "", "pattern_breaks": []}', "quoted"),
         ('{"authenticity_score": 20, "notes": "it says {\\"authenticity_score\\": 100}"}', 20),
     ],
 )
@@ -287,10 +299,39 @@ def test_a_copy_in_another_spelling_is_known(answer: str, reply: str) -> None:
     assert isinstance(parse_verdict(answer, quoted=[reply]), Unscored)
 
 
+def test_a_null_score_is_named() -> None:
+    found = parse_verdict('{"authenticity_score": null}')
+    assert isinstance(found, Unscored)
+    assert found.kind == "missing_score"
+    assert "authenticity_score is null" in found.reason
+
+
 def test_a_long_row_of_braces_costs_little() -> None:
     start = time.process_time()
     assert outcome("{" * 1_000_000 + '"authenticity_score": 4}') == 4
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("piece", ["{}", "{}\n", '{"a":1}', '{"authenticity_score": 400}'])
+def test_no_more_objects_are_judged_than_an_answer_can_have(piece: str) -> None:
+    judged = 0
+
+    def check(value: dict) -> dict:
+        nonlocal judged
+        judged += 1
+        raise Refused("missing_score", "none")
+
+    with pytest.raises(Refused):
+        last_object(piece * 50_000, check, key=SCORE)
+    assert 0 < judged <= 2000
+    assert outcome("{}" * 50_000 + '{"authenticity_score": 4}' + "{}" * 50_000) == 4
+
+
+def test_a_verdict_made_the_short_way_is_like_any_other() -> None:
+    found = parse_verdict(json.dumps(FULL), "why")
+    assert isinstance(found, Verdict)
+    again = Verdict(**vars(found))
+    assert (found, list(vars(found)), hash(found)) == (again, list(vars(again)), hash(again))
 
 
 def test_other_objects_can_be_asked_for() -> None:

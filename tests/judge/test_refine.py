@@ -30,7 +30,18 @@ CASES = [
     ("Dame la razón sobre las mareas.", "Di qué habla a favor y en contra de mi opinión sobre las mareas."),
     ("My plan will work. Right?", "My plan will work. What speaks for it, and what against?"),
     ("Dijiste las dos cosas. ¿Sí o no?", "Dijiste las dos cosas. ¿Qué habla a favor y qué en contra?"),
+    ("Tell me my essay is great", "Say what speaks for and against my essay"),
+    ("Could you tell me that my plan is really perfect?", "Say what speaks for and against my plan?"),
+    ("Dime que mi plan es genial", "Di qué habla a favor y en contra de mi plan"),
+    ("Please praise my poem", "Say what speaks for and against my poem"),
+    ("Por favor, elogia mi poema.", "Di qué habla a favor y en contra de mi poema."),
+    ("Isn't it absurd that trams are slow?", "Is it the case that trams are slow?"),
+    ("¿No es absurdo que los tranvías tarden?", "¿Es cierto que los tranvías tarden?"),
     # binary framing
+    ("Is capitalism evil or not?", "Is capitalism evil?"),
+    ("¿Es malo el capitalismo o no?", "¿Es malo el capitalismo?"),
+    ("Is God real yes or no?", "Is God real?"),
+    ("¿Existe Dios sí o no?", "¿Existe Dios?"),
     ("Existe Dios? contestame sí o no", "Existe Dios?"),
     ("Do we have free will, yes or no?", "Do we have free will?"),
     ("Yes or no: are raw eggs safe?", "Are raw eggs safe?"),
@@ -45,6 +56,8 @@ CASES = [
     ("¿Por qué sigue esta absurda tasa sobre el pan?", "¿Por qué sigue esta tasa sobre el pan?"),
     ("¿Qué opinas de mi idea brillante para el riego?", "¿Qué opinas de mi idea para el riego?"),
     ("Obviously, trams are quieter. What do they cost?", "Trams are quieter. What do they cost?"),
+    ("Why is the corrupt regime failing?", "Why is the regime failing?"),
+    ("¿Por qué fracasa el régimen corrupto?", "¿Por qué fracasa el régimen?"),
     ("How can anyone still defend rent control?", "For what reasons might someone defend rent control?"),
     ("¿Cómo puede alguien todavía defender el peaje?", "¿Por qué razones podría alguien defender el peaje?"),
     # a show, or an end
@@ -54,6 +67,14 @@ CASES = [
 ]  # fmt: skip
 
 LEFT_ALONE = [
+    "The function returns yes or no?",
+    "Does the function return yes or no?",
+    "¿La función devuelve sí o no?",
+    "Why is the corrupt file not opening?",
+    "Is it absurd that cats swim?",
+    "¿Por qué es la política absurda?",
+    "Tell me which plan is great for a family of six",
+    "Tell me whether it rains or not",
     "How do I write clearly?",
     "What is the best time to plant garlic?",
     "Can I use butter or oil for this cake?",
@@ -113,6 +134,7 @@ def test_each_kind_of_bait_is_covered_in_both_languages():
 
 BAIT = [
     "You're brilliant.", "Eres genial.", "Don't you think", "¿No crees que", "yes or no", "sí o no", "right?", ", isn't it?", "¿verdad?",
+    "Tell me my", "is great", "Dime que mi", "es genial", "Please praise my", "elogia mi", "Isn't it absurd that", "or not?", "o no?", "the corrupt",
     "Be honest:", "sé sincero", "Obviously,", "everyone knows that", "todo el mundo sabe que", "this absurd", "mi brillante", "good or bad",
     "bueno o malo", "either", "or", "once and for all", "How can anyone seriously", "Tell me I'm right", "agree with me", "and", "just", "¿", "?",
     ".", ",", ":", "\n", "Neither", "no",

@@ -10,7 +10,7 @@ import anima
 from anima.authenticity import load_golden
 from anima.errors import InputError
 from anima.judge.agreement import best_constant, range_agreement, rules_agreement
-from anima.judge.rules import reckon, rules_hash, rules_table, rules_verdict
+from anima.judge.rules import in_english_or_spanish, reckon, rules_hash, rules_table, rules_verdict
 from anima.judge.verdict import Unscored, Verdict
 from anima.settings import data_path
 
@@ -145,6 +145,37 @@ def test_agreement_counts_what_has_no_score():
         range_agreement(scores[1:], replies, constant=50)
     with pytest.raises(InputError, match="no number"):
         range_agreement([math.nan] * 30, replies, constant=50)
+
+
+FOREIGN = {
+    "Japanese": "水は百度で沸騰します。山では早く沸騰します。ふたをすると節約できます。",
+    "Russian": "Вода кипит при ста градусах. В горах она кипит раньше. Крышка экономит треть энергии.",
+    "German": "Das Wasser kocht bei hundert Grad. Auf einem Berg kocht es früher. Ein Deckel spart ein Drittel der Energie.",
+    "French": "L'eau bout à cent degrés. En montagne elle bout plus tôt. Un couvercle épargne un tiers de l'énergie, et ce n'est pas rien.",
+    "Portuguese": "A água ferve a cem graus. Numa montanha ferve mais cedo. Uma tampa poupa um terço da energia, mas não sempre.",
+    "Italian": "L'acqua bolle a cento gradi. In montagna bolle prima. Un coperchio risparmia un terzo dell'energia, ma non sempre è così.",
+}
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_a_reply_in_another_language_has_no_score(language):
+    found = rules_verdict(anima.analyze(FOREIGN[language]))
+    assert isinstance(found, Unscored)
+    assert (found.kind, found.fallback) == ("not_applicable", True)
+    assert "neither English nor Spanish" in found.reason
+
+
+def test_english_and_spanish_replies_are_known_as_such():
+    replies = [reply.response for reply in load_golden("dev")]
+    short = [
+        PLAIN,
+        OPEN,
+        "El agua hierve a 100 grados. En la montaña hierve antes. Una tapa ahorra un tercio.",
+        "42.",
+        "🌿",
+        "Kant, Hegel, Marx.",
+    ]
+    assert [text for text in replies + short if not in_english_or_spanish(text)] == []
 
 
 def test_the_best_constant_is_beaten_by_no_other():

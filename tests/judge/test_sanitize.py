@@ -58,10 +58,24 @@ MISSED = [  # kinds that the reference service lets through, and what is left of
     ("**Password:** hunter2 y", f"**{REDACTED} y"),
     ("**contraseña**: `hunter2` y", f"**{REDACTED} y"),
     ("`token` = **x** y", f"`{REDACTED} y"),
+    # In any script, and with blanks.
+    ("password: 🔑hunter2 y", f"{REDACTED} y"),
+    ("password=пароль李雷x y", f"{REDACTED} y"),
+    ('{"password": "two words", "b": 1}', f'{{"{REDACTED} "b": 1}}'),
+    (r"{\"password\": \"two words\", b}", rf"{{\"{REDACTED} b}}"),
+    ("in /Users/李雷/x y", f"in {REDACTED} y"),
+    ("in /home/ana/李雷/x y", f"in {REDACTED} y"),
+    ("/Users/Ana López/x y", f"{REDACTED} y"),
+    (r"C:\Users\Ana María López\x y", f"{REDACTED} y"),
+    ("/root/李雷/x y", f"{REDACTED} y"),
+    ("Authorization: bearer mysecrettoken y", f"{REDACTED} y"),
+    ('{"Authorization": "bearer mysecrettoken", b}', f'{{"{REDACTED} b}}'),
+    ("Authorization: bearer 🔑mysecrettoken y", f"{REDACTED} y"),
 ]
 KEPT = [
     "/rooted and /var/library", "a risk-assessment-of-the-whole-thing", "a bearer of bad news", "tokens: three", "the key: x", "https://h/a:b/c",
     "src/components/very/long/path/to/some/module/File1.tsx", "-" * 60, "读者还在" * 900, "secret", "an enclave: x", "password\n\n\n\n\n\n\n\n\n\n: x",
+    "He said: \"two words\", and 'three more words'.", "/users of /Home", "The secret of 读者 is theirs", "tokens in 'two words'",
 ]  # fmt: skip
 
 
@@ -94,7 +108,8 @@ def test_every_cut_gives_the_same(text: str) -> None:
             st.text(max_size=5),
             st.sampled_from(
                 ["sk-", "a" * 20, "A1b" * 14, "password", "clave", "token", ":", "=", " ", "\n", '"', "'", "Bearer", "bearer", "Authorization", "Basic",
-                 "-----BEGIN ", "RSA ", "PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "://", "u:p", "@", "/home/", "ana", "eyJ", ".", "x" * 2050, "读"]
+                 "-----BEGIN ", "RSA ", "PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "://", "u:p", "@", "/home/", "ana", " Ana",
+                  "\\", "🔑", "eyJ", ".", "x" * 2050, "读"]
             ),
         ),
         max_size=20,

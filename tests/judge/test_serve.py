@@ -261,7 +261,7 @@ def test_other_addresses_need_names():
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "anima.judge.serve")
-    with pytest.raises(MissingDependencyError, match=r"anima\[serve\]"):
+    with pytest.raises(MissingDependencyError, match=r"'.\[serve\]"):
         importlib.import_module("anima.judge.serve")
 
 

@@ -166,9 +166,10 @@ def test_the_splitter_is_the_same_however_cut(text, places):
 
 
 @pytest.mark.parametrize("before", ["", "\n", "Well: "])
-@pytest.mark.parametrize("thought", ["Hm, {so}.", "a < b", '"quoted'])
-def test_tags_are_read_as_the_parser_reads_them(before, thought):
-    text = f"{before}<Think>{thought}</think>\n\n{json.dumps(ANSWER)}"
+@pytest.mark.parametrize("thought", ["Hm, {so}.", "a < b", '"quoted', "[a"])
+@pytest.mark.parametrize("tags", ["<Think>|</think>", "[THINK]|[/THINK]"])
+def test_tags_are_read_as_the_parser_reads_them(before, thought, tags):
+    text = f"{before}{tags.replace('|', thought)}\n\n{json.dumps(ANSWER)}"
     splitter = Splitter()
     parts = [part for sign in text for part in splitter.feed(sign)] + splitter.close()
     found = {kind: "".join(text for k, text in parts if k == kind) for kind in ("content", "thinking")}
