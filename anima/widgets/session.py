@@ -200,7 +200,7 @@ class LabellingSession:
 
         The interval is by cluster where clusters are known; see :func:`anima.stats.cohen_kappa`.
         """
-        me = annotator or self.annotator
+        me = self._annotator(annotator)
         theirs: Mapping[str, str | None] = self.labelled(other)
         if other not in self.annotators:
             theirs = self.detectors[require_choice(other, "other", (*self.annotators, *self.detectors))]
@@ -233,7 +233,7 @@ class LabellingSession:
         scores = self._known(
             {key: value for key, value in dict(judge_scores).items() if key in self.texts}, "judge_scores"
         )
-        human = self.labelled(annotator)
+        human = self.labelled(self._annotator(annotator))
         given = {"scale": "nominal", "categories": self.labels, "clusters": self.clusters, **options}
         sides = ({item: found.get(item) for item in self.texts} for found in (scores, human))
         return validate_judge(*sides, **given)
@@ -320,6 +320,10 @@ class LabellingSession:
             raise DataError(f"{line.place}: item {show(event.item)} has a label of {event.annotator} already")
         else:
             done.append(event)
+
+    def _annotator(self, name: str | None) -> str:
+        """Return who is asked for; somebody who has done nothing in this file is refused, as most often misspelt."""
+        return self.annotator if name is None else require_choice(name, "annotator", self.annotators)
 
     def _known(self, found: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return labels by item, NaN as None; refuse a label the session does not have."""

@@ -296,6 +296,11 @@ def test_intervals_and_validation_go_by_cluster(path: Path) -> None:
     assert result.accounting.losses == {"unlabelled": 1, "unscored": 1}
     assert session.validate(pd.Series(judge)).to_dict() == result.to_dict()
     assert session.validate(judge, scale="ordinal").scale == "ordinal"
-    assert session.validate(judge, annotator="ben").n == 0
+    assert other.validate(judge).n == 0
+    for ask in (lambda: session.validate(judge, annotator="nobody"), lambda: session.agreement("ana", "nobody")):
+        with pytest.raises(InputError, match="annotator must be one of 'ana', got 'nobody'"):
+            ask()
+    with pytest.raises(InputError, match="other must be one of 'ana', 'lexicon', got 'nobody'"):
+        session.agreement("nobody")
     with pytest.raises(InputError, match="judge_scores: item 'u1' has 1"):
         session.validate({"u1": 1})
