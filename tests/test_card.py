@@ -236,7 +236,7 @@ def test_dates_and_stamp_come_from_the_history():
     made = card(small(0.6, 0.5, 0.7, 0.1), rules=None, history=history)
     assert {row.date for row in made.sections[0].rows if row.estimate.defined} == {"2026-01-05"}
     assert made.stamp.health == "alarmed"
-    assert "below the floor" in card_html(made)
+    assert "below the sentinel" in card_html(made)
 
 
 def test_everything_is_escaped_and_nothing_is_fetched():
