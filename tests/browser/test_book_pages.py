@@ -256,6 +256,7 @@ def test_the_tour_is_named_where_a_newcomer_looks() -> None:
     cells = json.loads(tour.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     steps = (
+        "anima.analyze(",
         "anima.analyze_many(",
         "analyze_frame(",
         "LabellingSession(",
