@@ -169,7 +169,9 @@ class FakeServer:
                 head, _, body = data.partition(b"\r\n\r\n")
                 length = [int(h.split(b":")[1]) for h in head.split(b"\r\n") if h.lower().startswith(b"content-length")]
                 while length and len(body) < length[0]:
-                    body += connection.recv(65536)
+                    if not (more := connection.recv(65536)):  # a client killed half-way through its request
+                        return
+                    body += more
                 with self._lock:
                     self.heads.append(head)
                     method, path, _ = head.decode().split(" ", 2)

@@ -231,6 +231,15 @@ def test_one_client_serves_many_threads():
     assert got == [ANSWER] * 12
 
 
+def test_the_fake_server_lets_go_of_a_caller_that_dies_half_way_through_its_request():
+    with FakeServer(ollama(ANSWER)) as fake:
+        host, port = fake.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as caller:
+            caller.sendall(b"POST /api/chat HTTP/1.1\r\nContent-Length: 99\r\n\r\n{")
+    # Leaving the block joins every thread of the server: one that waited for the rest would hold the test for ever.
+    assert fake.asked == []
+
+
 # Wishes that a server refuses
 
 
