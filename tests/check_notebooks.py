@@ -6,9 +6,11 @@ samples, whose numbers differ: there only errors count.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from anima.corpora import load_corpus
@@ -36,20 +38,22 @@ def same_material(path: Path) -> bool:
             return False
 
 
+def check(path: Path, option: str) -> int:
+    """Compare one notebook, say what came of it, and return pytest's exit code."""
+    command = [sys.executable, "-m", "pytest", option, *NBVAL, str(path)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    print(f"{option} {path.name}: {done.stdout.splitlines()[-1:]}", flush=True)
+    if done.returncode:
+        print(done.stdout, done.stderr, flush=True)
+    return done.returncode
+
+
 def main() -> int:
-    """Run both groups and return the worse exit code."""
+    """Check all notebooks, as many at once as there are cores, and return the worst exit code."""
     paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    strict = {path: same_material(path) for path in paths}
-    codes = []
-    for option, chosen in (
-        ("--nbval", [path for path in paths if strict[path]]),
-        ("--nbval-lax", [path for path in paths if not strict[path]]),
-    ):
-        if chosen:
-            print(f"{option}: {', '.join(path.name for path in chosen)}", flush=True)
-            command = [sys.executable, "-m", "pytest", option, *NBVAL, *map(str, chosen)]
-            codes.append(subprocess.run(command, cwd=ROOT, check=False).returncode)
-    return max(codes)
+    options = ["--nbval" if same_material(path) else "--nbval-lax" for path in paths]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        return max(pool.map(check, paths, options))
 
 
 if __name__ == "__main__":

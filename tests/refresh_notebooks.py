@@ -15,25 +15,34 @@ import nbformat
 
 from anima.card import write_card
 from anima.findings.history import append_history
-from anima.publish import project_root, rerun_result, run_notebook
+from anima.publish import project_root, rerun_result, run_notebooks
 
 # Pictures that two machines draw differently, and views of widgets that exist only while a kernel runs.
 UNSTABLE = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
 
 
-def refresh(path: Path) -> None:
-    """Execute ``path`` and write its outputs back."""
+def refresh(paths: list[Path]) -> None:
+    """Execute the notebooks, write their outputs back and publish what they found."""
     with tempfile.TemporaryDirectory() as folder:
-        executed = run_notebook(path, Path(folder) / path.name)
-        done = nbformat.read(executed, as_version=4)
-        if (finding := rerun_result(executed)) is not None:
-            if finding.sample:
-                raise SystemExit(
-                    f"{path}: ran on a written sample; set ANIMA_CORPORA to the full corpora to refresh it"
-                )
-            results = project_root(path.parent) / "book" / "results"
-            finding.write(results)
-            append_history(finding, results, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        for path, executed in zip(paths, run_notebooks(paths, Path(folder)), strict=True):
+            publish(path, executed)
+            write_back(nbformat.read(executed, as_version=4), path)
+    write_card(project_root() / "book" / "results")
+
+
+def publish(path: Path, executed: Path) -> None:
+    """Put the result of a notebook among the published ones, and changed kappas into the history."""
+    if (finding := rerun_result(executed)) is None:
+        return
+    if finding.sample:
+        raise SystemExit(f"{path}: ran on a written sample; set ANIMA_CORPORA to the full corpora to refresh it")
+    results = project_root(path.parent) / "book" / "results"
+    finding.write(results)
+    append_history(finding, results, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def write_back(done: nbformat.NotebookNode, path: Path) -> None:
+    """Write the outputs that are stable and reviewable into the notebook."""
     source = nbformat.read(path, as_version=4)
     done.metadata = {"kernelspec": source.metadata["kernelspec"], "language_info": {"name": "python"}}
     done.cells = [cell for cell in done.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
@@ -52,6 +61,4 @@ def refresh(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        refresh(Path(name))
-    write_card(project_root() / "book" / "results")
+    refresh([Path(name) for name in sys.argv[1:]])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from anima.errors import AnimaError, DataError, InputError
-from anima.publish import notebook_parameters, notebook_path, project_root, read_parameters, run_notebook
+from anima.publish import notebook_parameters, notebook_path, project_root, read_parameters, run_notebook, run_notebooks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +108,25 @@ def test_a_notebook_runs_with_parameters(checkout: Path) -> None:
         match=r"03_broken.ipynb: cell \d failed with ZeroDivisionError: division by zero; see .*out-failed.ipynb",
     ):
         run_notebook(broken, checkout / "out.ipynb")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
+def test_notebooks_run_side_by_side(checkout: Path) -> None:
+    """Each of two notebooks waits for a file that the other writes, so that one after the other they would never end."""
+    pytest.importorskip("papermill")
+    wait = (
+        "import pathlib, time\npathlib.Path({mine!r}).touch()\nuntil = time.monotonic() + 60\n"
+        "while not pathlib.Path({other!r}).exists():\n    assert time.monotonic() < until\n    time.sleep(0.05)"
+    )
+    folder = checkout / "notebooks"
+    paths = [folder / "03_left.ipynb", folder / "04_right.ipynb"]
+    for path, mine, other in zip(paths, ("left", "right"), ("right", "left"), strict=True):
+        path.write_text(json.dumps(_notebook("n = 0\n", wait.format(mine=mine, other=other))))
+    assert run_notebooks(paths, checkout / "out", workers=2) == [checkout / "out" / path.name for path in paths]
+    paths[0].write_text(json.dumps(_notebook("n = 0\n", "1 / n")))
+    last = folder / "09_last.ipynb"
+    last.write_text((folder / "01_first_steps.ipynb").read_text())
+    with pytest.raises(AnimaError, match=r"03_left.ipynb: cell \d failed with ZeroDivisionError"):
+        run_notebooks([paths[0], *[folder / "01_first_steps.ipynb"] * 4, last], checkout / "failed", workers=1)
+    assert not (checkout / "failed" / last.name).exists()
