@@ -1,80 +1,77 @@
 """Does the score mean anything: records, stores, studies, judge calibration, and the health of judges."""
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from anima.metaeval.bias import BiasProbe, order_flips, positional_bias, self_preference, verbosity_bias
-    from anima.metaeval.correction import corrected_mean
-    from anima.metaeval.curves import CalibrationStudy, calibration_curve, calibration_from_pairs
-    from anima.metaeval.golden import (
-        ContinuousJudgeCalibration,
-        JudgeCalibration,
-        calibrate_judge,
-        calibrate_judge_continuous,
-    )
-    from anima.metaeval.health_report import (
-        EvalHealthStamp,
-        SentinelAlarm,
-        SentinelReport,
-        SentinelRow,
-        SentinelThresholds,
-        eval_health_stamp,
-    )
-    from anima.metaeval.join import Accounting
-    from anima.metaeval.judges import JudgeValidation, validate_judge
-    from anima.metaeval.pairs import PairResult
-    from anima.metaeval.panel import ContinuousAgreement, CorpusAgreement, continuous_agreement, corpus_agreement
-    from anima.metaeval.records import (
-        FAILURE_CLASSES,
-        Artifact,
-        BudgetEntry,
-        DeploymentOutcome,
-        Event,
-        Run,
-        RunResult,
-        Span,
-    )
-    from anima.metaeval.run_record import (
-        AgentProfileCell,
-        JudgeScoresRecord,
-        ParsedRecord,
-        RunRecord,
-        is_run_record,
-        parse_run_record,
-        resolve_cost_provenance,
-        run_records_frame,
-        validate_run_record,
-    )
-    from anima.metaeval.run_rules import model_has_snapshot
-    from anima.metaeval.sentinel import judge_sentinel_report
-    from anima.metaeval.sentinel_adapters import (
-        snapshot_from_agreement,
-        snapshot_from_calibration,
-        snapshot_from_sentinel_set,
-    )
-    from anima.metaeval.snapshot import SENTINEL_METRICS, SentinelSnapshot, validate_sentinel_snapshot
-    from anima.metaeval.stability import FallbackSignal, IntraJudgeReliability, fallback_signal, intra_judge_reliability
-    from anima.metaeval.stores import (
-        JsonlOutcomeStore,
-        JsonlSentinelStore,
-        JsonlTraceStore,
-        MemoryOutcomeStore,
-        MemorySentinelStore,
-        MemoryTraceStore,
-        OutcomeStore,
-        SentinelStore,
-        TraceStore,
-    )
-    from anima.metaeval.studies import CorrelationStudy, RubricValidity, correlation_study, rubric_predictive_validity
-
-# Looked through in this order at the first use of a name: pydantic builds its models when they are imported.
-_MODULES: Final = (
-    "records", "run_rules", "run_record", "snapshot", "stores", "curves", "join", "pairs", "studies", "health_report",
-    "sentinel", "sentinel_adapters", "bias", "correction", "golden", "judges", "panel", "stability",
-)  # fmt: skip
+from anima.metaeval.bias import BiasProbe, order_flips, positional_bias, self_preference, verbosity_bias
+from anima.metaeval.correction import corrected_mean
+from anima.metaeval.golden import (
+    ContinuousJudgeCalibration,
+    JudgeCalibration,
+    calibrate_judge,
+    calibrate_judge_continuous,
+)
+from anima.metaeval.health_report import (
+    EvalHealthStamp,
+    SentinelAlarm,
+    SentinelReport,
+    SentinelRow,
+    SentinelThresholds,
+    eval_health_stamp,
+)
+from anima.metaeval.join import Accounting
+from anima.metaeval.judges import JudgeValidation, validate_judge
+from anima.metaeval.pairs import PairResult
+from anima.metaeval.panel import ContinuousAgreement, CorpusAgreement, continuous_agreement, corpus_agreement
+from anima.metaeval.records import (
+    FAILURE_CLASSES,
+    Artifact,
+    BudgetEntry,
+    DeploymentOutcome,
+    Event,
+    Run,
+    RunResult,
+    Span,
+)
+from anima.metaeval.run_record import (
+    AgentProfileCell,
+    JudgeScoresRecord,
+    ParsedRecord,
+    RunRecord,
+    is_run_record,
+    parse_run_record,
+    resolve_cost_provenance,
+    run_records_frame,
+    validate_run_record,
+)
+from anima.metaeval.run_rules import model_has_snapshot
+from anima.metaeval.sentinel import judge_sentinel_report
+from anima.metaeval.snapshot import (
+    SENTINEL_METRICS,
+    SentinelSnapshot,
+    snapshot_from_agreement,
+    snapshot_from_calibration,
+    snapshot_from_sentinel_set,
+    validate_sentinel_snapshot,
+)
+from anima.metaeval.stability import FallbackSignal, IntraJudgeReliability, fallback_signal, intra_judge_reliability
+from anima.metaeval.stores import (
+    JsonlOutcomeStore,
+    JsonlSentinelStore,
+    JsonlTraceStore,
+    MemoryOutcomeStore,
+    MemorySentinelStore,
+    MemoryTraceStore,
+    OutcomeStore,
+    SentinelStore,
+    TraceStore,
+)
+from anima.metaeval.studies import (
+    CalibrationStudy,
+    CorrelationStudy,
+    RubricValidity,
+    calibration_curve,
+    calibration_from_pairs,
+    correlation_study,
+    rubric_predictive_validity,
+)
 
 __all__ = [
     "FAILURE_CLASSES", "SENTINEL_METRICS", "Accounting", "AgentProfileCell", "Artifact", "BiasProbe", "BudgetEntry",
@@ -91,16 +88,3 @@ __all__ = [
     "self_preference", "snapshot_from_agreement", "snapshot_from_calibration", "snapshot_from_sentinel_set",
     "validate_judge", "validate_run_record", "validate_sentinel_snapshot", "verbosity_bias",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for module in _MODULES:
-            home = import_module(f"{__name__}.{module}")
-            if hasattr(home, name):
-                return getattr(home, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

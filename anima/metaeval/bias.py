@@ -18,14 +18,12 @@ from anima.metaeval.tables import Table, mean_estimate, read_table, refuse_repea
 from anima.stats.agreement import share_estimate
 from anima.stats.correlation import correlation, t_p_value
 from anima.stats.estimate import Estimate, Presentable
-from anima.stats.weighted import is_constant, midranks, normal_quantile, pearson_value
+from anima.stats.weighted import Floats, is_constant, midranks, normal_quantile, pearson_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike
-
-    from anima.stats.weighted import Floats
 
 
 @dataclass(frozen=True)

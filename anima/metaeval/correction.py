@@ -11,12 +11,11 @@ from anima.checks import require_choice, require_floats, require_fraction
 from anima.errors import InputError
 from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate
-from anima.stats.weighted import normal_quantile
+from anima.stats.weighted import Floats, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from anima.stats.weighted import Floats
 
 Correction = Literal["auto", "prediction-powered", "rogan-gladen"]
 _FEW = 10

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anima.checks import require_floats, require_int
-from anima.metaeval.join import Accounting
-from anima.metaeval.panel import ContinuousAgreement, PanelInterval, Weights, continuous_agreement
+from anima.metaeval.join import Accounted, Accounting
+from anima.metaeval.panel import ContinuousAgreement, continuous_agreement
 from anima.metaeval.tables import Table, mean_estimate, read_table, refuse_repeats, worst_items
 from anima.stats.agreement import cohen_kappa
-from anima.stats.concordance import lin_ccc
 from anima.stats.correlation import correlation
-from anima.stats.estimate import Estimate, Presentable, plot_estimates
+from anima.stats.estimate import Estimate, plot_estimates
+from anima.stats.intraclass import lin_ccc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.stats.resampling import RngLike
-
 
 @dataclass(frozen=True)
-class JudgeCalibration(Presentable):
+class JudgeCalibration(Accounted):
     """A judge against a golden set; made by :func:`calibrate_judge`.
 
     ``kappa`` is quadratic weighted kappa of the raw scores (Lin's concordance), or on the declared scale; ``bias`` the
@@ -43,11 +41,6 @@ class JudgeCalibration(Presentable):
     accounting: Accounting
     extra_items: int
     also, tables = ("n",), ("worst",)
-
-    @property
-    def n(self) -> int:
-        """Golden items with both scores."""
-        return self.accounting.n_used
 
     def summary(self) -> str:
         """Return one sentence."""
@@ -105,19 +98,13 @@ def calibrate_judge_continuous(
     golden: Table | Mapping[Any, float],
     candidate: Table | Mapping[Any, float],
     *,
-    weights: Weights = "quadratic",
-    interval: PanelInterval = "auto",
     level: float = 0.95,
     n_worst: int = 5,
-    n_resamples: int = 1000,
-    rng: RngLike = None,
+    **options: Any,
 ) -> ContinuousJudgeCalibration:
     """Return :func:`calibrate_judge` with weighted kappa and ICC(2,1) of the raw scores; options as in :func:`continuous_agreement`."""
     parts, pairs = _calibration(golden, candidate, None, level, n_worst)
-    agreement = continuous_agreement(
-        pairs, weights=weights, interval=interval, level=level, n_resamples=n_resamples, rng=rng
-    )
-    return ContinuousJudgeCalibration(**parts, agreement=agreement)
+    return ContinuousJudgeCalibration(**parts, agreement=continuous_agreement(pairs, level=level, **options))
 
 
 def _calibration(

@@ -182,12 +182,6 @@ class SentinelReport(Presentable):
 
         return pd.DataFrame(map(vars, self.rows), columns=[item.name for item in fields(SentinelRow)])
 
-    def alarms_frame(self) -> pd.DataFrame:
-        """Return one row per alarm."""
-        import pandas as pd
-
-        return pd.DataFrame(map(vars, self.alarms), columns=["kind", "judge_id", "metric", "message"])
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values, without the snapshots."""
         kept = {key: value for key, value in vars(self).items() if key != "snapshots"}
@@ -253,7 +247,7 @@ class EvalHealthStamp(Presentable):
         if not said:
             return f"{self.health}."
         more = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
-        return f"{self.health}, {len(self.alarms)} alarms: {said[0].rstrip('.')}{more}."
+        return f"{self.health}, {len(self.alarms)} alarm{'s' * (len(self.alarms) != 1)}: {said[0].rstrip('.')}{more}."
 
 
 def eval_health_stamp(report: SentinelReport) -> EvalHealthStamp:

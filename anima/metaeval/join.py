@@ -63,6 +63,17 @@ class Accounting(Presentable):
         return f"{self.n_in} {self.unit} in, {self.n_used} used{lost}."
 
 
+class Accounted(Presentable):
+    """A result that says what became of each unit."""
+
+    accounting: Accounting
+
+    @property
+    def n(self) -> int:
+        """Units used."""
+        return self.accounting.n_used
+
+
 @dataclass(frozen=True)
 class Joined:
     """One row per run, NaN where it has no value; made by :func:`join`.
@@ -107,7 +118,7 @@ class Joined:
 
 
 def join(
-    runs: Runs | RunTable,
+    runs: Runs,
     outcomes: Outcomes,
     eval_metrics: Sequence[str] | Mapping[str, Extractor | None],
     outcome_metrics: Sequence[str],
@@ -124,10 +135,8 @@ def join(
     """
     require_choice(reduction, "reduction", ("latest", "mean", "max"))
     names, outcome_names = unique_names(eval_metrics, "eval_metrics"), unique_names(outcome_metrics, "outcome_metrics")
-    table = runs
-    if not isinstance(table, RunTable):
-        own = eval_metrics if isinstance(eval_metrics, Mapping) else {}
-        table = run_table(table, {key: value for key, value in own.items() if value})
+    own = eval_metrics if isinstance(eval_metrics, Mapping) else {}
+    table = run_table(runs, {key: value for key, value in own.items() if value})
     columns = [table.column(name) for name in names]  # first of all: unknown ids are refused before any work
     x = np.column_stack(columns) if columns else np.empty((len(table.ids), 0))
     scores = np.array([name.removeprefix("outcome.") not in SUCCESS_METRICS for name in names], dtype=bool)

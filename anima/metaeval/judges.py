@@ -11,21 +11,19 @@ import numpy as np
 
 from anima.checks import require_choice, require_fraction, require_int, require_number, show
 from anima.errors import InputError
-from anima.metaeval.join import Accounting, Stamped
+from anima.metaeval.join import Accounted, Accounting, Stamped
 from anima.metaeval.tables import mean_estimate, worst_items
 from anima.stats.agreement import cohen_kappa, percent_agreement, share_estimate
 from anima.stats.bootstrap import FEW_ITEMS
-from anima.stats.concordance import lin_ccc
 from anima.stats.estimate import Estimate, Presentable, plot_estimates
-from anima.stats.intraclass import icc
+from anima.stats.intraclass import icc, lin_ccc
 from anima.stats.power import n_for_kappa_width
-from anima.stats.resampling import numpy_or_default
+from anima.stats.resampling import RngLike, numpy_or_default
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
-    from anima.stats.resampling import RngLike
 
 Scores: TypeAlias = "Mapping[Any, Any] | ArrayLike"
 Scale = Literal["auto", "nominal", "ordinal", "interval"]
@@ -33,7 +31,7 @@ _FEW_STEPS = 10  # whole numbers with at most so many steps are taken for an ord
 
 
 @dataclass(frozen=True)
-class JudgeValidation(Stamped):
+class JudgeValidation(Accounted, Stamped):
     """A judge against people's labels; made by :func:`validate_judge`.
 
     Parameters
@@ -75,11 +73,6 @@ class JudgeValidation(Stamped):
     accounting: Accounting
     health: Presentable | None = None
     also, tables = ("beats_baseline",), ("worst", "groups")
-
-    @property
-    def n(self) -> int:
-        """Items with both scores."""
-        return self.accounting.n_used
 
     @property
     def beats_baseline(self) -> bool | None:
@@ -168,10 +161,11 @@ def validate_judge(
     complete = frame.dropna(subset=["judge", "human"]).reset_index(drop=True)
     kind = _scale(complete, scale, categories)
     options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "rng": rng}
-    agreement = _agreement(complete, kind, categories, options, clustered=clusters is not None)
+    agreement = _agreement(complete, kind, categories, options)
     agreement = replace(agreement, n_dropped=accounting.n_in - accounting.n_used)
-    judge, human = (_codes(complete[side], categories, complete) for side in ("judge", "human"))
-    labels = complete["cluster"].to_numpy() if clusters is not None and len(complete) else None
+    steps = _with_codes(complete, kind, categories)
+    judge, human = (complete[side].to_numpy() for side in ("judge_code", "human_code"))
+    labels = _clusters(complete)
     hits = error = intraclass = None
     if kind != "interval":
         hits = percent_agreement(complete["judge"], complete["human"], level=level)
@@ -184,12 +178,12 @@ def validate_judge(
         baseline = mean_estimate(off, "always the median", level=level, clusters=labels)
         long = complete.assign(item=range(len(complete))).melt("item", ["judge", "human"], "rater")
         intraclass = icc(long.astype({"value": float}), level=level, rng=numpy_or_default(rng))
-    bias = _bias(judge, human, kind, categories, complete, level, labels)
+    bias = _bias(complete, kind, steps, level)
     scored = accounting.n_used + accounting.losses["unscored"]
     unscored = share_estimate(accounting.losses["unscored"], scored, "unscored", level)
     return JudgeValidation(
         kind, agreement, hits, baseline, error, bias, intraclass, unscored, worst_items(complete, judge, human, kind, n_worst),
-        _by_group(complete, kind, categories, options), half_width, _n_needed(agreement, kind, half_width), accounting, health,
+        _by_group(complete, kind, categories, steps, options), half_width, _n_needed(agreement, kind, half_width), accounting, health,
     )  # fmt: skip
 
 
@@ -233,7 +227,7 @@ def _scale(complete: pd.DataFrame, scale: Scale, categories: Sequence[Any] | Non
     if scale != "auto":
         return scale
     try:
-        distinct = set(categories or ()) | set(values)
+        distinct = set(() if categories is None else categories) | set(values)
     except TypeError:  # lists and the like
         odd = next(value for value in values if not isinstance(value, Hashable))
         raise InputError(f"scores and labels must be numbers or text, got {type(odd).__name__} {show(odd)}") from None
@@ -246,10 +240,14 @@ def _scale(complete: pd.DataFrame, scale: Scale, categories: Sequence[Any] | Non
     return "ordinal" if whole else "interval"
 
 
+def _clusters(items: pd.DataFrame) -> NDArray[Any] | None:
+    return items["cluster"].to_numpy() if "cluster" in items.columns and len(items) else None
+
+
 def _agreement(
-    complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None, options: dict[str, Any], *, clustered: bool
+    complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None, options: dict[str, Any]
 ) -> Estimate:
-    clusters = complete["cluster"].to_numpy() if clustered and len(complete) else None
+    clusters = _clusters(complete)
     if kind == "interval":
         numbers = (complete[side].astype(float) for side in ("human", "judge"))
         return lin_ccc(*numbers, clusters=clusters, **options)
@@ -260,44 +258,40 @@ def _agreement(
     return cohen_kappa(*sides, categories=categories, weights=weights, clusters=clusters, name=name, **options)
 
 
-def _codes(values: pd.Series, categories: Sequence[Any] | None, complete: pd.DataFrame) -> NDArray[np.float64]:
-    """Return scores as numbers: text as its step on the scale."""
-    if all(not isinstance(value, str) for value in [*complete["judge"], *complete["human"]]):
-        return values.to_numpy(dtype=np.float64)
-    scale = list(categories) if categories is not None else sorted({*complete["judge"], *complete["human"]}, key=str)
-    return np.array([scale.index(value) for value in values], dtype=np.float64)
+def _with_codes(complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None) -> list[Any]:
+    """Add the scores as numbers, text as its step on the scale, and return the steps (none on an interval scale)."""
+    both = [*complete["judge"], *complete["human"]]
+    text = any(isinstance(value, str) for value in both)
+    steps = [] if kind == "interval" else sorted(set(both), key=str) if categories is None else list(categories)
+    for side in ("judge", "human"):
+        numbers = [steps.index(value) for value in complete[side]] if text else complete[side]
+        complete[f"{side}_code"] = np.array(numbers, dtype=np.float64)
+    return steps
 
 
-def _bias(
-    judge: NDArray[np.float64], human: NDArray[np.float64], kind: str, categories: Sequence[Any] | None,
-    complete: pd.DataFrame, level: float, clusters: Any,
-) -> Estimate:  # fmt: skip
+def _bias(items: pd.DataFrame, kind: str, steps: list[Any], level: float) -> Estimate:
     name = "mean of judge − human"
     if kind == "nominal":
-        labels = list(categories or sorted({*complete["judge"], *complete["human"]}, key=str))
-        if len(labels) > 2:
-            reason = f"{len(labels)} labels without order have no mean: compare the base rates"
-            return Estimate.undefined(name, reason, level=level, n=len(judge))
-        name = f"share of {show(labels[-1])}, judge − human" if labels else name
-    return mean_estimate(judge - human, name, level=level, clusters=clusters)
+        if len(steps) > 2:
+            reason = f"{len(steps)} labels without order have no mean: compare the base rates"
+            return Estimate.undefined(name, reason, level=level, n=len(items))
+        name = f"share of {show(steps[-1])}, judge − human" if steps else name
+    distance = (items["judge_code"] - items["human_code"]).to_numpy()
+    return mean_estimate(distance, name, level=level, clusters=_clusters(items))
 
 
 def _by_group(
-    complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None, options: dict[str, Any]
+    complete: pd.DataFrame, kind: str, categories: Sequence[Any] | None, steps: list[Any], options: dict[str, Any]
 ) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
     for group, part in complete.groupby("group", sort=True, dropna=False) if "group" in complete.columns else ():
-        inside = part.reset_index(drop=True)
-        agreement = _agreement(inside, kind, categories, options, clustered="cluster" in inside.columns)
-        # Codes need the labels of all groups.
-        judge, human = (_codes(inside[side], categories, complete) for side in ("judge", "human"))
-        labels = inside["cluster"].to_numpy() if "cluster" in inside.columns else None
-        bias = _bias(judge, human, kind, categories, complete, options["level"], labels)
-        few = f"{len(inside)} items are too few; " if len(inside) < FEW_ITEMS else ""
+        agreement = _agreement(part, kind, categories, options)
+        bias = _bias(part, kind, steps, options["level"])
+        few = f"{len(part)} items are too few; " if len(part) < FEW_ITEMS else ""
         rows.append([
-            group, len(inside), agreement.value, agreement.low, agreement.high, bias.value, bias.low, bias.high,
+            group, len(part), agreement.value, agreement.low, agreement.high, bias.value, bias.low, bias.high,
             few + agreement.reason,
         ])  # fmt: skip
     columns = ["group", "n", "agreement", "low", "high", "bias", "bias_low", "bias_high", "remark"]

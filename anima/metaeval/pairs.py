@@ -10,6 +10,7 @@ import numpy as np
 
 from anima.checks import require_choice, require_fraction, require_int
 from anima.errors import InputError
+from anima.metaeval.join import Accounted, Accounting, Joined
 from anima.stats.correlation import (
     EXACT_PERMUTATIONS,
     FEW_PAIRS,
@@ -18,7 +19,7 @@ from anima.stats.correlation import (
     permutation_p,
     t_p_value,
 )
-from anima.stats.estimate import Estimate, Presentable
+from anima.stats.estimate import Estimate
 from anima.stats.multiplicity import adjust_p, max_t
 from anima.stats.resampling import (
     QuantileRule,
@@ -29,7 +30,7 @@ from anima.stats.resampling import (
     resolve_rng,
 )
 from anima.stats.separation import auc
-from anima.stats.weighted import is_constant, midranks, pearson_table, standardised, weighted_correlation
+from anima.stats.weighted import Floats, is_constant, midranks, pearson_table, standardised, weighted_correlation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.metaeval.join import Accounting, Joined
-    from anima.stats.weighted import Floats
 
 Method = Literal["spearman", "pearson"]
 Interval = Literal["auto", "analytic", "percentile"]
@@ -52,7 +51,7 @@ HIGH, MIDDLE = 0.7, 0.4  # the thresholds of the reference package
 
 
 @dataclass(frozen=True)
-class PairResult(Presentable):
+class PairResult(Accounted):
     """One eval metric against one outcome metric.
 
     Parameters
@@ -82,11 +81,6 @@ class PairResult(Presentable):
     verdict: str
     accounting: Accounting
     auc: Estimate | None = None
-
-    @property
-    def n(self) -> int:
-        """Runs used."""
-        return self.accounting.n_used
 
     def summary(self) -> str:
         """Return one sentence."""

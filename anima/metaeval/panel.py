@@ -8,21 +8,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from anima.checks import require_choice, require_floats, require_fraction, require_int
 from anima.errors import InputError
-from anima.metaeval.join import Accounting, unique_names
+from anima.metaeval.join import Accounted, Accounting, unique_names
 from anima.metaeval.tables import Table, read_table, refuse_repeats
 from anima.stats.bootstrap import estimate_from_counts, sums_estimate
-from anima.stats.concordance import concordance_terms, mean_concordance, mean_linear_agreement
 from anima.stats.estimate import Estimate, Presentable, estimates_frame
-from anima.stats.intraclass import icc, icc_of_sums
+from anima.stats.intraclass import concordance_terms, icc, icc_of_sums, mean_concordance, mean_linear_agreement
 from anima.stats.raters import Ratings
 from anima.stats.resampling import RngLike, estimate_from_distribution, numpy_or_default, resample_counts, resolve_rng
-from anima.stats.weighted import is_constant, midranks, pearson_value
+from anima.stats.weighted import Floats, is_constant, midranks, pearson_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.stats.weighted import Floats
 
 Weights = Literal["quadratic", "linear"]
 PanelInterval = Literal["auto", "percentile"]
 
 
 @dataclass(frozen=True)
-class ContinuousAgreement(Presentable):
+class ContinuousAgreement(Accounted):
     """Agreement of raters on a continuous scale; made by :func:`continuous_agreement`.
 
     Parameters
@@ -55,11 +54,6 @@ class ContinuousAgreement(Presentable):
     spearman: float
     raters: int
     accounting: Accounting
-
-    @property
-    def n(self) -> int:
-        """Items that all raters scored."""
-        return self.accounting.n_used
 
     def summary(self) -> str:
         """Return one sentence."""
@@ -293,13 +287,8 @@ def _no_spread(value: float) -> str:
 
 
 def _means_over_pairs(matrix: Floats) -> tuple[float, float]:
-    flat = [is_constant(column) for column in matrix.T]
-    values: list[tuple[float, float]] = []
-    for i in range(len(flat)):
-        for j in range(i + 1, len(flat)):
-            if not (flat[i] or flat[j]):
-                a, b = matrix[:, i], matrix[:, j]
-                values.append((pearson_value(a, b), pearson_value(midranks(a), midranks(b))))
+    columns = [column for column in matrix.T if not is_constant(column)]
+    values = [(pearson_value(a, b), pearson_value(midranks(a), midranks(b))) for a, b in combinations(columns, 2)]
     if not values:
         return math.nan, math.nan
     pearson, spearman = np.mean(values, axis=0)

@@ -5,7 +5,7 @@ value of 1 errors are few and behave like counts, skewed to the bad side, so tha
 normal scatter of a bad day for drift. The power 2/3 takes the skew out of a count (Anscombe 1953, Journal of the Royal
 Statistical Society B 15, 229–230; Wilson and Hilferty 1931), so each snapshot is read as ``k·(1 − value)`` errors,
 ``k`` being the count scale that its interval, or its ``n``, implies. ``k`` is pooled over the snapshots, because the
-interval of a single lucky one is too short; the change-point test of :mod:`anima.stats.changepoint` then runs on the
+interval of a single lucky one is too short; the change-point test of :mod:`anima.stats.drift` then runs on the
 powers. Calibration and power: ``tests/metaeval/sentinel_table.py``.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from anima.stats.changepoint import change_limit, change_statistic, successive_spread
+from anima.stats.drift import change_limit, change_statistic, successive_spread
 
 if TYPE_CHECKING:
     from anima.metaeval.snapshot import SentinelMetric

@@ -12,19 +12,18 @@ from pydantic.alias_generators import to_camel
 
 from anima.checks import require_columns, require_floats
 from anima.errors import InputError
-from anima.metaeval.records import DeploymentOutcome, build
+from anima.metaeval.records import DeploymentOutcome, Run, build
 from anima.metaeval.stores import OutcomeStore, TraceStore
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.metaeval.records import Run
     from anima.metaeval.run_record import RunRecord
     from anima.stats.weighted import Floats
 
 Extractor: TypeAlias = "Callable[[Run], float | None]"
-Runs: TypeAlias = "TraceStore | pd.DataFrame | Iterable[RunRecord]"
+Runs: TypeAlias = "TraceStore | pd.DataFrame | Iterable[RunRecord] | RunTable"
 Outcomes: TypeAlias = "OutcomeStore | pd.DataFrame | Iterable[DeploymentOutcome]"
 
 _SPAN_METRICS: Final = {
@@ -63,6 +62,8 @@ class RunTable:
 def run_table(runs: Runs, extractors: Mapping[str, Extractor] | None = None) -> RunTable:
     """Return the runs of a store, of a DataFrame or of run records as one kind of table."""
     extra = dict(extractors or {})
+    if isinstance(runs, RunTable):
+        return runs
     if isinstance(runs, TraceStore):
         return _store_table(runs, extra)
     if extra:

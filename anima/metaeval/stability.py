@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_floats, require_int, require_number
+from anima.checks import require_choice, require_floats, require_fraction, require_int
 from anima.errors import InputError
 from anima.metaeval.join import Accounting
 from anima.metaeval.tables import Table, read_table
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from anima.stats.resampling import RngLike
 
 FallbackState = Literal["healthy", "alarm", "unknown"]
+_SAME = 1e-9  # two confidences nearer than this are one
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,6 @@ def fallback_signal(
     min_streak: int = 3,
     min_constant: int = 5,
     fallback_confidence: float | None = None,
-    tolerance: float = 1e-9,
     level: float = 0.95,
 ) -> FallbackSignal:
     """Return whether a judge has silently been replaced by its fall-back for a while.
@@ -171,9 +171,9 @@ def fallback_signal(
     """
     import pandas as pd
 
+    require_fraction(level)
     require_int(min_streak, "min_streak", low=1)
     require_int(min_constant, "min_constant", low=2)
-    require_number(tolerance, "tolerance", low=0)
     spread = {f"judge_metadata.{name}": name for name in ("confidence", "fallback")}
     frame = read_table(judgements, [], "judgements", aliases=spread)
     n = len(frame)
@@ -186,16 +186,16 @@ def fallback_signal(
         raise InputError(f"judgements: fallback must be true or false, got {odd[0]:g}")
     rows = [(*run, "fallback flag", math.nan) for run in _streaks(flag == 1) if run[2] >= min_streak]
     if fallback_confidence is not None:
-        at = np.abs(confidence - fallback_confidence) <= tolerance
+        at = np.abs(confidence - fallback_confidence) <= _SAME
         rows += [(*run, "fallback confidence", fallback_confidence) for run in _streaks(at) if run[2] >= min_streak]
-    changed = ~(np.abs(np.diff(confidence)) <= tolerance)  # also before and after a missing one
+    changed = ~(np.abs(np.diff(confidence)) <= _SAME)  # also before and after a missing one
     starts = np.flatnonzero(np.r_[True, changed]) if n else np.empty(0, dtype=int)
     for start, stop in zip(starts, [*starts[1:], n][: len(starts)], strict=True):
         value, length = confidence[start], int(stop - start)
         if length >= min_constant and not math.isnan(value):
             others = np.r_[confidence[:start], confidence[stop:]]
             others = others[~np.isnan(others)]
-            share = float((np.abs(others - value) <= tolerance).mean()) if len(others) else 0.0
+            share = float((np.abs(others - value) <= _SAME).mean()) if len(others) else 0.0
             # Any of n places may start such a streak.
             if n * share**length < 1 - level:
                 rows.append((int(start), int(stop) - 1, length, "constant confidence", float(value)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from anima.checks import require_choice
 from anima.errors import InputError
@@ -36,20 +36,18 @@ if TYPE_CHECKING:
 Kind = Literal["runs", "spans", "events", "artifacts", "budget"]
 
 MAX_BYTES: Final = 32 * 1024 * 1024  # the reference package's size of a file
-_KINDS: Final[dict[Kind, tuple[type[Record], str]]] = {
-    "runs": (Run, "run_id"),
-    "spans": (Span, "span_id"),
-    "events": (Event, ""),
-    "artifacts": (Artifact, ""),
-    "budget": (BudgetEntry, ""),
-}
 
 
 class _Store:
     """What all stores share."""
 
-    _shelves: dict[Any, Table[Any] | Disk[Any]]
+    _kinds: ClassVar[Mapping[Any, tuple[type[Record], str]]]  # model and key of each kind of record
     _where: str = ""
+
+    def __init__(self) -> None:
+        self._shelves: dict[Any, Table[Any] | Disk[Any]] = {
+            kind: Table(model, key) for kind, (model, key) in self._kinds.items()
+        }
 
     def flush(self) -> None:
         """Return when all records are on the disk; matters with ``durability="batch"`` only."""
@@ -69,23 +67,63 @@ class _Store:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._where})"
 
-    def _open(
-        self, folder: str | os.PathLike[str], kinds: Mapping[Any, tuple[type[Record], str]], on_corrupt: OnCorrupt,
-        **options: Any,
-    ) -> None:  # fmt: skip
+    def _select(
+        self, kind: Any, fields: Mapping[str, Any], time: str = "", since: float | None = None,
+        until: float | None = None, **mappings: Mapping[str, str] | None,
+    ) -> list[Any]:  # fmt: skip
+        """Return the records whose fields, times and entries of mappings match; empty wishes do not count."""
+        records, (model, _) = self._shelves[kind].records(), self._kinds[kind]
+        for name in fields:
+            require_choice(name, "filter", tuple(model.model_fields))
+        wanted = [(name, value) for name, value in fields.items() if value]
+        entries = [(name, key, value) for name, mapping in mappings.items() for key, value in (mapping or {}).items()]
+        if not wanted and not entries and since is None and until is None:
+            return list(records)
+        return [
+            record
+            for record in records
+            if (since is None or getattr(record, time) >= since)
+            and (until is None or getattr(record, time) <= until)
+            and all(getattr(record, name) == value for name, value in wanted)
+            and all((getattr(record, name) or {}).get(key) == value for name, key, value in entries)
+        ]
+
+
+class _Folder(_Store):
+    """A store whose records are in the files of a folder, one for each kind."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        durability: Durability = "record",
+        on_corrupt: OnCorrupt = "error",
+    ) -> None:
         self._where = repr(str(folder))
         path = Path(folder).expanduser()
         self._shelves = {
-            kind: Disk(model, JsonlFile(path / f"{kind}.ndjson", **options), on_corrupt, key)
-            for kind, (model, key) in kinds.items()
+            kind: Disk(
+                model, JsonlFile(path / f"{kind}.ndjson", max_bytes=max_bytes, durability=durability), on_corrupt, key
+            )
+            for kind, (model, key) in self._kinds.items()
         }
 
 
 class TraceStore(_Store):
     """Runs and what happened in them; use :class:`MemoryTraceStore` or :class:`JsonlTraceStore`.
 
-    Every ``append_…`` takes a record or a mapping of its fields by either spelling.
+    Every ``append_…`` takes a record or a mapping of its fields by either spelling. Filters: all must match, empty ones
+    do not count, times are inclusive, ``fields`` are others by their name.
     """
+
+    _kinds: ClassVar = {
+        "runs": (Run, "run_id"),
+        "spans": (Span, "span_id"),
+        "events": (Event, ""),
+        "artifacts": (Artifact, ""),
+        "budget": (BudgetEntry, ""),
+    }
 
     def append_run(self, run: Run | Mapping[str, Any]) -> None:
         """Add a run; its id must be new."""
@@ -109,7 +147,7 @@ class TraceStore(_Store):
 
     def extend(self, kind: Kind, records: Iterable[Record | Mapping[str, Any]]) -> None:
         """Add many records of one kind at once: one lock, one fsync."""
-        self._add(require_choice(kind, "kind", tuple(_KINDS)), records)
+        self._add(require_choice(kind, "kind", tuple(self._kinds)), records)
 
     def update_run(self, run_id: str, patch: Mapping[str, Any]) -> None:
         """Replace top-level fields of a run."""
@@ -124,87 +162,52 @@ class TraceStore(_Store):
         return next((run for run in self._shelves["runs"].records() if run.run_id == run_id), None)
 
     def runs(
-        self,
-        *,
-        scenario_id: str | None = None,
-        variant_id: str | None = None,
-        status: str | None = None,
-        parent_run_id: str | None = None,
-        project_id: str | None = None,
-        chat_id: str | None = None,
-        layer: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        since: float | None = None,
-        until: float | None = None,
-    ) -> list[Run]:
-        """Return the runs that match all filters, in order; empty filters do not count, times are inclusive."""
-        wanted = {
-            "scenario_id": scenario_id, "variant_id": variant_id, "status": status, "parent_run_id": parent_run_id,
-            "project_id": project_id, "chat_id": chat_id, "layer": layer,
-        }  # fmt: skip
-        return _select(self._shelves["runs"].records(), wanted, "started_at", since, until, tags=tags)
+        self, *, tags: Mapping[str, str] | None = None, since: float | None = None, until: float | None = None,
+        **fields: str | None,
+    ) -> list[Run]:  # fmt: skip
+        """Return the runs that match all filters, in order: ``scenario_id=…``, ``status=…``, ``layer=…``."""
+        return self._select("runs", fields, "started_at", since, until, tags=tags)
 
-    def spans(
-        self,
-        *,
-        run_id: str | None = None,
-        parent_span_id: str | None = None,
-        kind: str | None = None,
-        name: str | None = None,
-        tool_name: str | None = None,
-        judge_id: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-    ) -> list[Span]:
-        """Return the spans that match all filters; a tool name means tool spans, a judge id judge spans."""
-        wanted = {
-            "run_id": run_id, "parent_span_id": parent_span_id, "kind": kind, "name": name, "tool_name": tool_name,
-            "judge_id": judge_id,
-        }  # fmt: skip
-        kinds = {only for only, given in (("tool", tool_name), ("judge", judge_id)) if given}
-        found = _select(self._shelves["spans"].records(), wanted, "started_at", since, until)
+    def spans(self, *, since: float | None = None, until: float | None = None, **fields: str | None) -> list[Span]:
+        """Return the spans that match all filters; a ``tool_name`` means tool spans, a ``judge_id`` judge spans."""
+        kinds = {kind for kind, name in (("tool", "tool_name"), ("judge", "judge_id")) if fields.get(name)}
+        found = self._select("spans", fields, "started_at", since, until)
         return [span for span in found if kinds <= {span.kind}] if kinds else found
 
-    def events(
-        self,
-        *,
-        run_id: str | None = None,
-        span_id: str | None = None,
-        kind: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-    ) -> list[Event]:
-        """Return the events that match all filters."""
-        wanted = {"run_id": run_id, "span_id": span_id, "kind": kind}
-        return _select(self._shelves["events"].records(), wanted, "timestamp", since, until)
+    def events(self, *, since: float | None = None, until: float | None = None, **fields: str | None) -> list[Event]:
+        """Return the events that match all filters: ``run_id=…``, ``span_id=…``, ``kind=…``."""
+        return self._select("events", fields, "timestamp", since, until)
 
     def artifacts(self, run_id: str) -> list[Artifact]:
         """Return the artifacts of a run."""
-        return _select(self._shelves["artifacts"].records(), {"run_id": run_id})
+        return self._select("artifacts", {"run_id": run_id})
 
     def budget(self, run_id: str) -> list[BudgetEntry]:
         """Return the ledger of a run."""
-        return _select(self._shelves["budget"].records(), {"run_id": run_id})
+        return self._select("budget", {"run_id": run_id})
 
     def to_frame(self, kind: Kind = "runs") -> pd.DataFrame:
         """Return all records of one kind; see :func:`~anima.metaeval.records.records_frame`."""
-        kind = require_choice(kind, "kind", tuple(_KINDS))
-        return records_frame(self._shelves[kind].records(), _KINDS[kind][0])
+        kind = require_choice(kind, "kind", tuple(self._kinds))
+        return records_frame(self._shelves[kind].records(), self._kinds[kind][0])
 
     def _add(self, kind: Kind, records: Iterable[Record | Mapping[str, Any]]) -> None:
-        self._shelves[kind].add([build(_KINDS[kind][0], record, kind.removesuffix("s")) for record in records])
+        self._shelves[kind].add([build(self._kinds[kind][0], record, kind.removesuffix("s")) for record in records])
 
 
 class MemoryTraceStore(TraceStore):
     """Runs and what happened in them, as long as the process lives."""
 
     def __init__(self, runs: Iterable[Run | Mapping[str, Any]] = ()) -> None:
-        self._shelves = {kind: Table(model, key) for kind, (model, key) in _KINDS.items()}
+        super().__init__()
         self._add("runs", runs)
 
 
-class JsonlTraceStore(TraceStore):
+class JsonlTraceStore(_Folder, TraceStore):
     """Runs and what happened in them, in ``runs``, ``spans``, ``events``, ``artifacts`` and ``budget.ndjson``.
+
+    An update is a row of its own, marked ``"_update": true``; reading applies updates after all records, in file
+    order. An update of a record that is nowhere is an error.
 
     Parameters
     ----------
@@ -214,26 +217,13 @@ class JsonlTraceStore(TraceStore):
         Size from which a file is renamed to ``NAME.MILLISECONDS.ndjson`` before an append.
     durability, on_corrupt
         See :class:`anima.jsonl.JsonlFile` and :class:`anima.jsonl.JsonlReader`.
-
-    Notes
-    -----
-    An update is a row of its own, marked ``"_update": true``; reading applies updates after all records, in file
-    order. An update of a record that is nowhere is an error.
     """
-
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        max_bytes: int = MAX_BYTES,
-        durability: Durability = "record",
-        on_corrupt: OnCorrupt = "error",
-    ) -> None:
-        self._open(folder, _KINDS, on_corrupt, max_bytes=max_bytes, durability=durability)
 
 
 class OutcomeStore(_Store):
     """What the world said about runs; use :class:`MemoryOutcomeStore` or :class:`JsonlOutcomeStore`."""
+
+    _kinds: ClassVar = {"outcomes": (DeploymentOutcome, "")}
 
     def append(self, outcome: DeploymentOutcome | Mapping[str, Any]) -> None:
         """Add an outcome."""
@@ -256,9 +246,7 @@ class OutcomeStore(_Store):
 
         ``run_ids``: an empty list matches nothing. ``since`` and ``until`` (ms, inclusive) hold for ``captured_at``.
         """
-        found = _select(
-            self._shelves["outcomes"].records(), {"source": source}, "captured_at", since, until, labels=labels
-        )
+        found = self._select("outcomes", {"source": source}, "captured_at", since, until, labels=labels)
         if run_ids is None:
             return found
         if isinstance(run_ids, str):
@@ -279,30 +267,21 @@ class MemoryOutcomeStore(OutcomeStore):
     """Deployment outcomes, as long as the process lives."""
 
     def __init__(self, outcomes: Iterable[DeploymentOutcome | Mapping[str, Any]] = ()) -> None:
-        self._shelves = {"outcomes": Table(DeploymentOutcome)}
+        super().__init__()
         self.extend(outcomes)
 
 
-class JsonlOutcomeStore(OutcomeStore):
+class JsonlOutcomeStore(_Folder, OutcomeStore):
     """Deployment outcomes in ``outcomes.ndjson`` and its renamed predecessors; see :class:`JsonlTraceStore`.
 
     Other files of the folder are not read, and a corrupt line never ends the reading silently.
     """
 
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        max_bytes: int = MAX_BYTES,
-        durability: Durability = "record",
-        on_corrupt: OnCorrupt = "error",
-    ) -> None:
-        kinds = {"outcomes": (DeploymentOutcome, "")}
-        self._open(folder, kinds, on_corrupt, max_bytes=max_bytes, durability=durability)
-
 
 class SentinelStore(_Store):
     """The history of judges' health; use :class:`MemorySentinelStore` or :class:`JsonlSentinelStore`."""
+
+    _kinds: ClassVar = {"snapshots": (SentinelSnapshot, "")}
 
     def append(self, snapshot: SentinelSnapshot | Mapping[str, Any]) -> None:
         """Add a snapshot."""
@@ -340,7 +319,7 @@ class MemorySentinelStore(SentinelStore):
     """Snapshots, as long as the process lives."""
 
     def __init__(self, snapshots: Iterable[SentinelSnapshot | Mapping[str, Any]] = ()) -> None:
-        self._shelves = {"snapshots": Table(SentinelSnapshot)}
+        super().__init__()
         self.extend(snapshots)
 
 
@@ -363,22 +342,3 @@ def _wire(model: type[Record], patch: Mapping[str, Any]) -> dict[str, Any]:
         aliases.get(name, name): value.to_dict() if isinstance(value, Record) else plain(value, f"patch.{name}")
         for name, value in patch.items()
     }
-
-
-def _select(
-    records: list[Any], wanted: Mapping[str, Any], time: str = "", since: float | None = None,
-    until: float | None = None, **mappings: Mapping[str, str] | None,
-) -> list[Any]:  # fmt: skip
-    """Return the records whose fields, times and entries of mappings match; empty wishes do not count."""
-    fields = [(name, value) for name, value in wanted.items() if value]
-    entries = [(name, key, value) for name, mapping in mappings.items() for key, value in (mapping or {}).items()]
-    if not fields and not entries and since is None and until is None:
-        return list(records)
-    return [
-        record
-        for record in records
-        if (since is None or getattr(record, time) >= since)
-        and (until is None or getattr(record, time) <= until)
-        and all(getattr(record, name) == value for name, value in fields)
-        and all((getattr(record, name) or {}).get(key) == value for name, key, value in entries)
-    ]

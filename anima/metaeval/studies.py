@@ -2,32 +2,35 @@
 
 Both studies join runs with their outcomes (:mod:`anima.metaeval.join`), estimate each pair with an interval, correct
 for the number of pairs, and only then speak a verdict: from the interval, never from the point. For agreement in level,
-not only in order, see :func:`anima.metaeval.calibration_curve`.
+not only in order, see :func:`calibration_curve`. The reference package's numbers are reproduced in
+``tests/metaeval/test_studies_oracle.py``; where ours differ on purpose, ``tests/metaeval/differences.toml`` says why.
 """
 
 from __future__ import annotations
 
 import html
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from anima.checks import require_int
-from anima.metaeval.join import Accounting, Stamped, join
-from anima.metaeval.pairs import PairResult, correlate, strength, validity
-from anima.metaeval.sources import run_table
+from anima.checks import require_choice, require_columns, require_floats, require_int, show
+from anima.errors import InputError
+from anima.metaeval.join import Accounted, Accounting, Reduction, Stamped, join
+from anima.metaeval.pairs import Control, Interval, Method, PairResult, Polarity, correlate, strength, validity
+from anima.metaeval.sources import Extractor, Outcomes, Runs, run_table
+from anima.stats import calibration
 from anima.stats.correlation import MIN_PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
-    from anima.metaeval.join import Reduction
-    from anima.metaeval.pairs import Control, Interval, Method, Polarity
-    from anima.metaeval.sources import Extractor, Outcomes, Runs
+    from anima.stats.calibration import CalibrationCurve
     from anima.stats.estimate import Estimate, Presentable
     from anima.stats.resampling import QuantileRule, RngLike
 
@@ -62,16 +65,12 @@ class CorrelationStudy(Stamped):
                 return pair
         raise KeyError(names)
 
-    def verdicts(self) -> dict[str, int]:
-        """Return how often each verdict was spoken."""
-        spoken = [pair.verdict for pair in self.pairs]
-        return {verdict: spoken.count(verdict) for verdict in dict.fromkeys(spoken)}
-
     def summary(self) -> str:
         """Return one sentence, and the health of the judges if attached."""
-        counts = ", ".join(f"{n} {verdict}" for verdict, n in self.verdicts().items()) or "no pairs"
+        counts = Counter(pair.verdict for pair in self.pairs)
+        spoken = ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "no pairs"
         return (
-            f"{len(self.pairs)} pairs ({self.method}, {self.control} over {self.family_size}): {counts}; "
+            f"{len(self.pairs)} pairs ({self.method}, {self.control} over {self.family_size}): {spoken}; "
             f"{self.runs.summary()}{self.stamp_text()}"
         )
 
@@ -105,12 +104,10 @@ class RubricValidity(CorrelationStudy):
         The p-value is adjusted over all pairs and so also for having picked the best.
         """
         best: dict[str, PairResult] = {}
-        for pair in self.pairs:
-            strength = abs(pair.estimate.value)
-            held = best.get(pair.eval_metric)
-            if pair.estimate.defined and (held is None or strength > abs(held.estimate.value)):
-                best[pair.eval_metric] = pair
-        return tuple(sorted(best.values(), key=lambda pair: -abs(pair.estimate.value)))
+        defined = [pair for pair in self.pairs if pair.estimate.defined]
+        for pair in sorted(defined, key=lambda pair: -abs(pair.estimate.value)):
+            best.setdefault(pair.eval_metric, pair)
+        return tuple(best.values())
 
     @property
     def insufficient(self) -> dict[str, int]:
@@ -153,6 +150,8 @@ def correlation_study(
     resamples: Literal["shared", "per pair"] = "shared",
     quantiles: QuantileRule = "linear",
     rng: RngLike = None,
+    min_samples: int = MIN_PAIRS,
+    verdicts: Literal["strength", "validity"] = "strength",
     health: Presentable | None = None,
 ) -> CorrelationStudy:
     """Return the correlation of each eval metric of runs with each of their later outcomes.
@@ -194,6 +193,10 @@ def correlation_study(
         all intervals so that they hold together; ``"max_t"`` permutes runs and needs independent ones.
     resamples
         ``"shared"``: pairs that use the same runs share their resamples; ``"per pair"`` draws anew for each.
+    min_samples
+        Pairs with fewer runs are undefined.
+    verdicts
+        ``"strength"``: see Returns; ``"validity"``: those of :func:`rubric_predictive_validity`.
     health
         Stamp of :func:`anima.metaeval.eval_health_stamp`, shown with the result.
 
@@ -205,11 +208,6 @@ def correlation_study(
         ``"uncertain"``. Runs whose realness was gated never count as successes: ``pass`` and ``failureClass`` are 0 for
         them, other metrics are left out and counted.
 
-    Notes
-    -----
-    The reference package's numbers are reproduced in ``tests/metaeval/test_studies_oracle.py``; where ours differ on
-    purpose, the case and the reason stand in ``tests/metaeval/differences.toml``.
-
     Examples
     --------
     >>> import pandas as pd
@@ -218,13 +216,15 @@ def correlation_study(
     >>> correlation_study(runs, outcomes, ["score"], ["csat"])["score", "csat"].verdict
     'strong'
     """
+    require_int(min_samples, "min_samples", low=MIN_PAIRS)
+    judge = validity if require_choice(verdicts, "verdicts", ("strength", "validity")) == "validity" else strength
     joined = join(
         runs, outcomes, eval_metrics, outcome_metrics, reduction=reduction, min_lag_ms=min_lag_ms,
         max_lag_ms=max_lag_ms, outcome_filter=outcome_filter, clusters=clusters,
     )  # fmt: skip
     pairs = correlate(
-        joined, strength, MIN_PAIRS, method, interval, control, level, n_resamples, resamples, quantiles, polarity, rng
-    )  # fmt: skip
+        joined, judge, min_samples, method, interval, control, level, n_resamples, resamples, quantiles, polarity, rng
+    )
     return CorrelationStudy(pairs, joined.runs(), joined.outcomes, method, control, level, joined.notes, health)
 
 
@@ -235,21 +235,7 @@ def rubric_predictive_validity(
     *,
     rubrics: Sequence[str] | None = None,
     min_samples: int = 8,
-    method: Method = "spearman",
-    reduction: Reduction = "latest",
-    min_lag_ms: float = 0.0,
-    max_lag_ms: float = math.inf,
-    outcome_filter: Mapping[str, Any] | None = None,
-    clusters: str | None = "auto",
-    polarity: Mapping[str, Polarity] | None = None,
-    interval: Interval = "auto",
-    control: Control = "holm",
-    level: float = 0.95,
-    n_resamples: int = 2000,
-    resamples: Literal["shared", "per pair"] = "shared",
-    quantiles: QuantileRule = "linear",
-    rng: RngLike = None,
-    health: Presentable | None = None,
+    **options: Any,
 ) -> RubricValidity:
     """Return which rubrics of the runs predict outcomes, and which are decoration.
 
@@ -262,7 +248,9 @@ def rubric_predictive_validity(
         data is listed, not refused.
     min_samples
         Pairs with fewer runs are undefined. Eight is the reference package's; telling rho = 0.4 from 0 takes 47
-        (:func:`anima.stats.n_for_correlation`). The other parameters are those of :func:`correlation_study`.
+        (:func:`anima.stats.n_for_correlation`).
+    options
+        The other parameters of :func:`correlation_study`.
 
     Returns
     -------
@@ -272,17 +260,128 @@ def rubric_predictive_validity(
         p-value is at most 1 − level), ``"decorative"`` if it stays below 0.4; else, and always below 10 runs or
         clusters, ``"uncertain"``.
     """
-    require_int(min_samples, "min_samples", low=MIN_PAIRS)
     table = run_table(runs)
     names = table.rubrics if rubrics is None else rubrics
+    absent = np.full(len(table.ids), math.nan)
+    lenient = replace(table, column=lambda name: table.column(name) if table.knows(name) else absent)
+    study = correlation_study(
+        lenient, outcomes, names, outcome_metrics, min_samples=min_samples, verdicts="validity", **options
+    )
+    return RubricValidity(**vars(study), rubrics=tuple(names), min_samples=min_samples)
+
+
+@dataclass(frozen=True)
+class CalibrationStudy(Accounted, Stamped):
+    """The calibration curve of an eval metric for an outcome metric, what became of each run or pair, and notes on the join."""
+
+    eval_metric: str
+    outcome_metric: str
+    curve: CalibrationCurve
+    accounting: Accounting
+    notes: tuple[str, ...] = ()
+    health: Presentable | None = None
+
+    def summary(self) -> str:
+        """Return one sentence, and the health of the judges if attached."""
+        text = f"{self.eval_metric} against {self.outcome_metric}: {self.curve.summary()}"
+        return f"{text} {self.accounting.summary()}{self.stamp_text()}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the bins."""
+        return self.curve.to_frame()
+
+    def plot(self) -> Any:  # type: ignore[override]
+        """Draw the curve; see :meth:`anima.stats.CalibrationCurve.plot`."""
+        return self.curve.plot()
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.summary())}</p>{self.curve.bins.round(4).to_html(index=False)}"
+
+
+def calibration_curve(
+    runs: Runs,
+    outcomes: Outcomes,
+    eval_metric: str,
+    outcome_metric: str,
+    *,
+    extract: Extractor | None = None,
+    reduction: Reduction = "latest",
+    min_lag_ms: float = 0.0,
+    max_lag_ms: float = math.inf,
+    outcome_filter: Mapping[str, Any] | None = None,
+    clusters: str | None = "auto",
+    span: tuple[float, float] | None = None,
+    health: Presentable | None = None,
+    **options: Any,
+) -> CalibrationStudy:
+    """Return how the scores of runs compare with the level of their outcomes, bin by bin; empty with no run left.
+
+    Parameters
+    ----------
+    runs, outcomes, reduction, min_lag_ms, max_lag_ms, outcome_filter, clusters
+        As in :func:`anima.metaeval.correlation_study`.
+    eval_metric, outcome_metric
+        One name each.
+    extract
+        Own function of a run of a store, for an eval metric that is not built in.
+    span
+        Ends of the bins, by default the smallest and the largest score; pass ``(0, 1)`` for probabilities.
+    options
+        ``bins``, ``binning``, ``out_of_range``, ``level``, ``rng`` of :func:`anima.stats.calibration_curve`.
+    """
     joined = join(
-        replace(table, column=lambda name: table.column(name) if table.knows(name) else np.full(len(table.ids), math.nan)),
-        outcomes, names, outcome_metrics, reduction=reduction, min_lag_ms=min_lag_ms, max_lag_ms=max_lag_ms,
-        outcome_filter=outcome_filter, clusters=clusters,
+        runs, outcomes, {eval_metric: extract}, [outcome_metric], reduction=reduction, min_lag_ms=min_lag_ms,
+        max_lag_ms=max_lag_ms, outcome_filter=outcome_filter, clusters=clusters,
     )  # fmt: skip
-    pairs = correlate(
-        joined, validity, min_samples, method, interval, control, level, n_resamples, resamples, quantiles, polarity, rng
+    rows = joined.rows(0, 0)
+    curve = calibration.calibration_curve(
+        joined.x[rows, 0], joined.y[rows, 0], span=span,
+        clusters=None if joined.clusters is None else joined.clusters[rows], **options,
     )  # fmt: skip
-    return RubricValidity(
-        pairs, joined.runs(), joined.outcomes, method, control, level, joined.notes, health, joined.eval_names, min_samples
-    )  # fmt: skip
+    return CalibrationStudy(eval_metric, outcome_metric, curve, joined.pair(0, 0), joined.notes, health)
+
+
+def calibration_from_pairs(
+    pairs: pd.DataFrame | Iterable[tuple[float, float]] | Iterable[Mapping[str, Any]],
+    eval_metric: str = "score",
+    outcome_metric: str = "outcome",
+    *,
+    span: tuple[float, float] | None = None,
+    health: Presentable | None = None,
+    **options: Any,
+) -> CalibrationStudy:
+    """Return the calibration curve of scores that already stand beside their outcomes.
+
+    Parameters
+    ----------
+    pairs
+        A DataFrame with the columns ``eval_metric`` and ``outcome_metric``, tuples (score, outcome), or mappings with
+        ``evalScore`` and ``outcome`` as in the reference package. Pairs with a missing member are dropped and counted.
+    span, options
+        As in :func:`calibration_curve`, and ``clusters``, the cluster of each pair.
+
+    Examples
+    --------
+    >>> study = calibration_from_pairs([(0.1, 0), (0.4, 0), (0.6, 1), (0.9, 1)], bins=2)
+    >>> round(study.curve.ece, 2), study.n
+    (0.25, 4)
+    """
+    if hasattr(pairs, "columns"):
+        require_columns(pairs, [eval_metric, outcome_metric], "pairs")
+        frame = cast("pd.DataFrame", pairs)
+        scores, outcomes = frame[eval_metric].to_numpy(), frame[outcome_metric].to_numpy()
+    else:
+        rows = []
+        for k, pair in enumerate(cast("Iterable[Any]", pairs)):
+            row = (pair.get("evalScore"), pair.get("outcome")) if isinstance(pair, Mapping) else pair
+            if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
+                raise InputError(f"pairs item {k} must be (score, outcome), got {show(row)}")
+            rows.append(tuple(row))
+        scores, outcomes = (np.array([row[k] for row in rows], dtype=object) for k in (0, 1))
+    x, y = require_floats(scores, eval_metric), require_floats(outcomes, outcome_metric)
+    curve = calibration.calibration_curve(x, y, span=span, **options)
+    no_score = int(np.isnan(x).sum())
+    losses = {"no_eval_value": no_score, "no_outcome_value": len(x) - curve.n - no_score}
+    return CalibrationStudy(
+        eval_metric, outcome_metric, curve, Accounting(len(x), curve.n, losses, "pairs"), health=health
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from pydantic.alias_generators import to_snake
 
-from anima.checks import require_columns, show
+from anima.checks import require_columns, require_fraction, show
 from anima.errors import InputError
 from anima.stats.estimate import Estimate
 from anima.stats.resampling import cluster_codes
@@ -65,7 +65,7 @@ def mean_estimate(
     values: Floats, name: str, *, level: float = 0.95, clusters: ArrayLike | None = None, n_dropped: int = 0
 ) -> Estimate:
     """Return a mean with its t interval and the p-value of a mean of 0; robust to clusters when they are given."""
-    common: dict[str, Any] = {"level": level, "n": len(values), "n_dropped": n_dropped}
+    common: dict[str, Any] = {"level": require_fraction(level), "n": len(values), "n_dropped": n_dropped}
     if not len(values):
         return Estimate.undefined(name, "there are no data", **common)
     mean = float(values.mean())

@@ -3,13 +3,12 @@
 from anima.stats.agreement import cohen_kappa, percent_agreement, weighted_kappa, wilson_interval
 from anima.stats.bootstrap import bootstrap, bootstrap_sums, confusion_terms
 from anima.stats.calibration import CalibrationCurve, brier_score, calibration_curve, isotonic_curve
-from anima.stats.concordance import lin_ccc
 from anima.stats.correlation import correlation, permutation_p
 from anima.stats.drift import DriftTest, SeriesState, cusum, e_process, series_state, trend
 from anima.stats.entropy import entropy
 from anima.stats.estimate import Estimate, Presentable, estimates_frame, json_ready, plot_estimates
 from anima.stats.folds import grouped_folds
-from anima.stats.intraclass import icc
+from anima.stats.intraclass import icc, lin_ccc
 from anima.stats.multiplicity import adjust_p, max_t
 from anima.stats.power import (
     minimum_p,

@@ -4,7 +4,8 @@ Which statistic: named classes, ``cohen_kappa``; an ordered scale with few steps
 scale, ``lin_ccc`` or ``icc``; more than two raters, :mod:`anima.stats.raters`. Quadratic kappa *is* Lin's concordance
 and nearly equals ICC(2,1): one piece of evidence, not three. Read every kappa beside the numbers in its ``extra``:
 percent agreement, base rates, what always saying the commonest class would score, and AC1, which does not collapse when
-one class rules.
+one class rules. Pinned to scikit-learn and statsmodels in ``tests/stats/test_agreement.py``; coverage in
+``test_coverage.py``.
 """
 
 from __future__ import annotations
@@ -17,18 +18,16 @@ import numpy as np
 
 from anima.checks import require_array, require_choice, require_floats, require_fraction, show
 from anima.errors import InputError
-from anima.stats.bootstrap import FEW_ITEMS, bootstrap_sums, confusion_terms
+from anima.stats.bootstrap import FEW_ITEMS, IntervalMethod, bootstrap_sums, confusion_terms
 from anima.stats.estimate import Estimate
 from anima.stats.resampling import RngLike, cluster_codes
-from anima.stats.weighted import normal_quantile
+from anima.stats.weighted import Floats, normal_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from anima.stats.bootstrap import IntervalMethod
-    from anima.stats.weighted import Floats
 
 Weights = Literal["nominal", "linear", "quadratic"]
 
@@ -77,10 +76,6 @@ def cohen_kappa(
         than 85 % of all labels, below 10 items, or as :func:`bootstrap`. ``extra``: percent_agreement,
         majority_baseline (agreement of always saying the first rater's commonest class), ac1, base_rates_a,
         base_rates_b, unused.
-
-    Notes
-    -----
-    Pinned to scikit-learn and statsmodels in ``tests/stats/test_agreement.py``; coverage in ``test_coverage.py``.
 
     Examples
     --------

@@ -7,6 +7,7 @@ in.
 
 Which interval: for correlations, kappas and intraclass correlations the analytic default of their functions; with fewer
 than about 20 units percentile intervals are too narrow and are marked so. BCa helps with skew, not with small n.
+Pinned to ``scipy.stats.bootstrap`` in ``tests/stats/test_bootstrap.py``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from anima.errors import InputError
 from anima.stats.estimate import Estimate
 from anima.stats.resampling import (
     CHUNK_CELLS,
+    Indices,
     RngLike,
     cluster_codes,
     estimate_from_distribution,
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from anima.stats.resampling import Indices
     from anima.stats.weighted import Floats
 
 Method = Literal["percentile", "bca", "studentized"]
@@ -111,10 +112,6 @@ def bootstrap(
         ``"unreliable"`` when more than 5 % of the resamples are undefined, when there are fewer than 20 independent
         units, or when the interval has no width.
 
-    Notes
-    -----
-    Pinned to ``scipy.stats.bootstrap`` in ``tests/stats/test_bootstrap.py``.
-
     Examples
     --------
     >>> import numpy as np
@@ -124,7 +121,7 @@ def bootstrap(
     """
     arrays = [np.asarray(array) for array in data]
     n = _common_length(arrays)
-    _check(n_resamples, level, method)
+    _check(n_resamples, level, method, ("percentile", "bca", "studentized"))
     groups = None if clusters is None else cluster_codes(clusters, n)
     layers = _strata_codes(strata, clusters, n)
     rows = None if groups is None else [np.flatnonzero(groups == g) for g in range(groups.max(initial=-1) + 1)]
@@ -201,14 +198,14 @@ def bootstrap_sums(
         ``(n, k)``: what each row adds to the sums: for accuracy ``[hit, 1]``, for macro-F1 or kappa the row's one-hot
         cell of the confusion matrix (:func:`confusion_terms`). Centre moments first.
     clusters, strata, method
-        As in :func:`bootstrap`; ``"studentized"`` takes the weighted jackknife as standard error of each resample.
+        As in :func:`bootstrap`, without ``"studentized"``.
     details
         Further fields of :class:`Estimate`; ``notes``: what else makes the interval unreliable.
     """
     table = np.asarray(terms, dtype=np.float64)
     if table.ndim != 2:
         raise InputError(f"terms must have two axes (rows, sums), got shape {table.shape}")
-    _check(n_resamples, level, method)
+    _check(n_resamples, level, method, ("percentile", "bca"))
     n = len(table)
     layers = _strata_codes(strata, clusters, n)
     if clusters is not None:
@@ -218,8 +215,6 @@ def bootstrap_sums(
     details = {"level": level, "n": n, "clustered": clusters is not None} | details
     with np.errstate(all="ignore"):
         value = float(statistic(table.sum(axis=0)[None])[0])
-        if method == "studentized":
-            return _studentized_sums(name, value, statistic, table, n_resamples, rng, layers, details)
         return estimate_from_counts(
             name, value, lambda counts: statistic(counts @ table), len(table), n_resamples=n_resamples, method=method,
             rng=rng, strata=layers, **details,
@@ -233,6 +228,7 @@ def sums_estimate(
     """Return a coefficient of sums with a bootstrap or jackknife interval (Fisher z if ``transform``, t quantile)."""
     from scipy.special import stdtrit
 
+    require_fraction(common["level"])
     if method in ("percentile", "bca"):
         return bootstrap_sums(
             statistic, terms, clusters=groups, n_resamples=n_resamples, method="bca" if method == "bca" else "percentile",
@@ -288,10 +284,10 @@ def _strata_codes(strata: ArrayLike | None, clusters: ArrayLike | None, n: int) 
     return cluster_codes(strata, n, "strata")
 
 
-def _check(n_resamples: int, level: float, method: str) -> None:
+def _check(n_resamples: int, level: float, method: str, known: tuple[str, ...]) -> None:
     require_int(n_resamples, "n_resamples", low=1)
     require_fraction(level)
-    require_choice(method, "method", ("percentile", "bca", "studentized"))
+    require_choice(method, "method", known)
 
 
 def _common_length(arrays: list[NDArray[Any]]) -> int:
@@ -299,31 +295,6 @@ def _common_length(arrays: list[NDArray[Any]]) -> int:
     if len(lengths) != 1:
         raise InputError(f"data must be arrays of one length, got lengths {sorted(lengths) or 'none'}")
     return lengths.pop()
-
-
-def _studentized_sums(
-    name: str, value: float, statistic: Callable[[Floats], Floats], table: Floats, n_resamples: int, rng: RngLike,
-    layers: Indices | None, details: dict[str, Any],
-) -> Estimate:  # fmt: skip
-    units, width = table.shape
-
-    def spread(sums: Floats, counts: Floats) -> Floats:
-        left_out = statistic((sums[:, None] - table).reshape(-1, width)).reshape(len(sums), units)
-        left_out = np.where(counts > 0, left_out, 0)
-        centre = (counts * left_out).sum(axis=1) / units
-        squares = (counts * (left_out - centre[:, None]) ** 2).sum(axis=1)
-        return np.asarray(np.sqrt(squares * (units - 1) / units))
-
-    values, errors = [], []
-    source, seed = resolve_rng(rng)
-    step = max(1, CHUNK_CELLS // (units * width))
-    for counts in resample_counts(units, n_resamples, source, chunk=step, strata=layers):
-        sums = counts @ table
-        values.append(statistic(sums))
-        errors.append(spread(sums, counts))
-    own = float(spread(table.sum(axis=0)[None], np.ones((1, units)))[0])
-    drawn = np.concatenate(values), np.concatenate(errors)
-    return _studentized(name, value, own, *drawn, n_units=units, seed=seed, **details)
 
 
 def _studentized(

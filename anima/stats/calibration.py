@@ -22,13 +22,12 @@ from anima.stats.bootstrap import bootstrap_sums
 from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate, Presentable
 from anima.stats.resampling import RngLike, numpy_rng
-from anima.stats.weighted import is_constant, normal_quantile
+from anima.stats.weighted import Floats, is_constant, normal_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
-    from anima.stats.weighted import Floats
 
 Binning = Literal["equal-width", "equal-frequency"]
 OutOfRange = Literal["error", "clip"]
@@ -165,6 +164,7 @@ def calibration_curve(
     if len(x) and binning == "equal-width":
         low, high = (float(x.min()), float(x.max())) if span is None else span
         require_number(low, "span[0]")
+        require_number(high, "span[1]")
         if not high > low and span is not None:
             raise InputError(f"span must run upwards, got {span}")
         outside = (x < low) | (x > high)

@@ -2,7 +2,7 @@
 
 Which statistic: ``spearman`` for anything monotone (the default of the studies); ``pearson`` when the line itself is of
 interest; ``kendall`` when ranks are few and tied; AUC or rank-biserial correlation (:mod:`anima.stats.separation`) when
-the outcome is yes or no.
+the outcome is yes or no. Pinned to scipy in ``tests/stats/test_correlation.py``; coverage in ``test_coverage.py``.
 """
 
 from __future__ import annotations
@@ -83,10 +83,6 @@ def correlation(
     Estimate
         ``"undefined"`` with fewer than 3 pairs or a constant variable; ``"unreliable"`` with fewer than 10 pairs, with
         heavy tails (Pearson), or for the reasons of :func:`anima.stats.bootstrap`.
-
-    Notes
-    -----
-    Pinned to scipy in ``tests/stats/test_correlation.py``; coverage in ``tests/stats/test_coverage.py``.
 
     Examples
     --------

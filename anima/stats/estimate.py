@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from anima.checks import require_fraction
 from anima.errors import InputError
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Estimate(Presentable):
     extra: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
+        require_fraction(self.level)
         for key in ("value", "low", "high", "level", "p_value"):  # numpy scalars would leak into JSON and reprs
             object.__setattr__(self, key, float(getattr(self, key)))
         if math.isnan(self.value) != (self.status == "undefined"):
@@ -186,14 +188,7 @@ def estimates_frame(estimates: Iterable[Estimate]) -> pd.DataFrame:
 def plot_estimates(estimates: Iterable[Estimate], *, reference: float | None = 0.0, title: str = "") -> Any:
     """Draw estimates under one another with their intervals (an Altair chart); undefined ones keep an empty line.
 
-    Parameters
-    ----------
-    estimates
-        What to draw.
-    reference
-        Value at which a grey rule is drawn (no effect, chance); None for none.
-    title
-        Title of the chart.
+    ``reference`` is the value at which a grey rule is drawn (no effect, chance); None for none.
     """
     import altair as alt
     import pandas as pd

@@ -15,12 +15,10 @@ import numpy as np
 from anima.checks import require_array, require_choice, require_int
 from anima.errors import InputError
 from anima.stats.resampling import RngLike, numpy_rng
-from anima.stats.weighted import midranks
+from anima.stats.weighted import Floats, midranks
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-    from anima.stats.weighted import Floats
 
 
 def adjust_p(p_values: ArrayLike, *, method: Literal["holm", "bh", "bonferroni"] = "holm") -> Floats:

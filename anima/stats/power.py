@@ -43,7 +43,7 @@ def n_for_correlation_width(
     require_choice(method, "method", ("pearson", "spearman", "kendall"))
     require_number(rho, "rho", low=-1, high=1, open_low=True, open_high=True)
     require_number(half_width, "half_width", low=0, high=1, open_low=True)
-    quantile, centre = NormalDist().inv_cdf((1 + level) / 2), math.atanh(rho)
+    quantile, centre = _quantile(level), math.atanh(rho)
 
     def wide(n: int) -> bool:
         half = quantile * math.sqrt(_z_variance(rho, method) / (n - _lost(method)))
@@ -59,7 +59,7 @@ def n_for_kappa_width(kappa: float, half_width: float, *, prevalence: float = 0.
     """
     _check_kappa(kappa, prevalence)
     require_number(half_width, "half_width", low=0, high=1, open_low=True)
-    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    quantile = _quantile(level)
     return max(2, math.ceil(_kappa_variance(kappa, prevalence) * (quantile / half_width) ** 2))
 
 
@@ -86,7 +86,7 @@ def n_for_proportion_width(share: float, half_width: float, *, level: float = 0.
     """Return the number of items for a Wilson interval no wider than twice ``half_width``."""
     require_number(share, "share", low=0, high=1)
     require_number(half_width, "half_width", low=0, high=0.5, open_low=True)
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = _quantile(level)
 
     def half(n: int) -> float:
         return z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
@@ -114,6 +114,10 @@ def minimum_p(test: Literal["pairing", "groups", "signs", "permutations"], n: in
     if test == "pairing":
         return min(1.0, 2 / math.factorial(n)) if n < 170 else 0.0
     return min(1.0, 2 / 2**n) if test == "signs" else 1 / (n + 1)
+
+
+def _quantile(level: float) -> float:
+    return NormalDist().inv_cdf((1 + require_fraction(level)) / 2)
 
 
 def _two_quantiles(power: float, alpha: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from anima.checks import require_choice, require_columns, require_fraction, show
 from anima.errors import InputError
 from anima.stats.agreement import Weights, agreement_weights, scale_positions
-from anima.stats.bootstrap import sums_estimate
+from anima.stats.bootstrap import IntervalMethod, sums_estimate
 from anima.stats.estimate import Estimate, Presentable
 from anima.stats.resampling import RngLike, cluster_codes
 from anima.stats.weighted import Floats
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from numpy.typing import NDArray
-
-    from anima.stats.bootstrap import IntervalMethod
 
 
 _MAX_CELLS = 20_000_000
@@ -165,6 +163,9 @@ def percent_agreement_many(frame: pd.DataFrame | Ratings, **options: Any) -> Est
 def krippendorff_alpha(frame: pd.DataFrame | Ratings, *, scale: Scale = "nominal", **options: Any) -> Estimate:
     """Return Krippendorff's alpha, which takes missing ratings, any number of raters and four kinds of scale.
 
+    Krippendorff (2011), *Computing Krippendorff's alpha-reliability*; pinned to ``krippendorff`` in
+    ``tests/stats/test_raters.py``.
+
     Parameters
     ----------
     frame
@@ -185,11 +186,6 @@ def krippendorff_alpha(frame: pd.DataFrame | Ratings, *, scale: Scale = "nominal
     Estimate
         ``n`` counts pairable items (two ratings or more), ``n_dropped`` the other items; ``extra`` has n_raters,
         n_missing and unused steps. Undefined when all pairable ratings are equal or fewer than 2 items are pairable.
-
-    Notes
-    -----
-    Krippendorff (2011), *Computing Krippendorff's alpha-reliability*. Pinned to ``krippendorff`` in
-    ``tests/stats/test_raters.py``.
     """
     require_choice(scale, "scale", ("nominal", "ordinal", "interval", "ratio"))
     return _coefficient(

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from anima.stats.weighted import Floats
 
-    Indices: TypeAlias = NDArray[np.intp]
-
+Indices: TypeAlias = "NDArray[np.intp]"
 QuantileRule = Literal["linear", "floor"]
 
 DEFAULT_SEED = 20240607

@@ -10,7 +10,7 @@ import numpy as np
 
 from anima.checks import require_choice, require_fraction
 from anima.errors import InputError
-from anima.stats.bootstrap import estimate_from_counts
+from anima.stats.bootstrap import IntervalMethod, bootstrap, estimate_from_counts
 from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate
 from anima.stats.weighted import Floats, normal_quantile
@@ -18,7 +18,6 @@ from anima.stats.weighted import Floats, normal_quantile
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from anima.stats.bootstrap import IntervalMethod
     from anima.stats.resampling import RngLike
 
 
@@ -91,6 +90,18 @@ def auc(
     few = min(positives, negatives)
     notes = [f"only {few} of the rarer outcome"] if few < 5 else []
     return Estimate.noted(title, value, low, high, notes, method=method, **common)
+
+
+def auc_difference(scores: ArrayLike, rival: ArrayLike, outcome: ArrayLike, **options: Any) -> Estimate:
+    """Return how much larger the AUC of one score is than that of a rival on the same items, with a paired interval.
+
+    Items, or their clusters, are resampled for both together; options as in :func:`anima.stats.bootstrap`.
+    """
+
+    def area(values: Floats, flags: Floats) -> float:
+        return float(_weighted_auc(np.ones((1, len(flags))), np.unique(values, return_inverse=True)[1], flags)[0])
+
+    return bootstrap(lambda a, b, y: area(a, y) - area(b, y), scores, rival, outcome, **options)
 
 
 def _weighted_auc(weights: Floats, codes: NDArray[np.intp], y: Floats) -> Floats:

@@ -1,24 +1,26 @@
-"""Odds ratio of an event for an outcome, compared only within strata."""
+"""Odds ratio of an event for an outcome, compared only within strata.
+
+Pinned to ``statsmodels.stats.contingency_tables.StratifiedTable`` in ``tests/stats/test_stratified.py``.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anima.checks import require_fraction
+from anima.checks import require_floats, require_fraction
 from anima.errors import InputError
 from anima.stats.bootstrap import bootstrap_sums
 from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate
-from anima.stats.resampling import cluster_codes
+from anima.stats.resampling import RngLike, cluster_codes
 from anima.stats.weighted import Floats, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-    from anima.stats.resampling import RngLike
 
 
 def mantel_haenszel(
@@ -52,10 +54,6 @@ def mantel_haenszel(
         ``"undefined"`` where no stratum holds both an event with and a non-event without the outcome, or the reverse.
         ``extra``: share of events with and without the outcome, number of strata that tell anything.
 
-    Notes
-    -----
-    Pinned to ``statsmodels.stats.contingency_tables.StratifiedTable`` in ``tests/stats/test_stratified.py``.
-
     Examples
     --------
     >>> e = mantel_haenszel([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 0, 1, 0, 0, 0, 1])
@@ -67,7 +65,7 @@ def mantel_haenszel(
     for title, values in (("event", x), ("outcome", y)):
         if odd := set(np.unique(values)) - {0.0, 1.0}:
             raise InputError(f"{title} must hold 0 and 1 only, got {min(odd)}: turn it into yes or no first")
-    keep = ~(np.isnan(np.asarray(event, dtype=float)) | np.isnan(np.asarray(outcome, dtype=float)))
+    keep = ~(np.isnan(require_floats(event, "event")) | np.isnan(require_floats(outcome, "outcome")))
     layer = (
         np.zeros(len(x), dtype=np.intp) if strata is None else cluster_codes(np.asarray(strata)[keep], len(x), "strata")
     )
@@ -79,37 +77,23 @@ def mantel_haenszel(
     a, b, c, d = tables.T
     telling = int(((a + b > 0) & (c + d > 0) & (a + c > 0) & (b + d > 0)).sum())
     with np.errstate(all="ignore"):
-        extra = {
-            "with_outcome": a.sum() / (a + c).sum(),
-            "without_outcome": b.sum() / (b + d).sum(),
-            "telling_strata": telling,
-        }
+        shares = {"with_outcome": a.sum() / (a + c).sum(), "without_outcome": b.sum() / (b + d).sum()}
         value = float(np.exp(_log_ratio(tables.reshape(1, -1))[0]))
-    common: dict[str, Any] = {
-        "level": level,
-        "n": len(x),
-        "n_dropped": dropped,
-        "extra": {k: float(v) for k, v in extra.items()},
-    }
+    extra = {key: float(share) for key, share in shares.items()} | {"telling_strata": float(telling)}
+    common: dict[str, Any] = {"level": level, "n": len(x), "n_dropped": dropped, "extra": extra}
     if not math.isfinite(value) or value == 0:
-        return Estimate.undefined(
-            name, "one diagonal of every table is empty: the odds ratio is 0 or infinite", **common
-        )
+        reason = "one diagonal of every table is empty: the odds ratio is 0 or infinite"
+        return Estimate.undefined(name, reason, **common)
     z = normal_quantile(level)
-    if groups is not None:
-        log = bootstrap_sums(_log_ratio, cells, clusters=groups, n_resamples=n_resamples, rng=rng, name=name, **common)
-        low, high = math.exp(log.low), math.exp(log.high)
-        error = (log.high - log.low) / (2 * z)
-        details = {
-            key: getattr(log, key)
-            for key in ("method", "n_clusters", "n_resamples", "n_undefined", "seed", "status", "reason")
-        }
-    else:
+    if groups is None:
         error = math.sqrt(_rbg_variance(tables))
         low, high = (value * math.exp(sign * z * error) for sign in (-1, 1))
-        details = {"method": "Robins–Breslow–Greenland"}
-    p = _cmh_p(tables) if groups is None else _normal_p(math.log(value) / error) if error > 0 else math.nan
-    return Estimate(name, value, low, high, p_value=p, **common, **details)
+        p = _cmh_p(tables)
+        return Estimate(name, value, low, high, p_value=p, method="Robins–Breslow–Greenland", **common)
+    log = bootstrap_sums(_log_ratio, cells, clusters=groups, n_resamples=n_resamples, rng=rng, name=name, **common)
+    error = (log.high - log.low) / (2 * z)
+    p = _normal_p(math.log(value) / error) if error > 0 else math.nan
+    return replace(log, value=value, low=math.exp(log.low), high=math.exp(log.high), p_value=p)
 
 
 def _log_ratio(sums: Floats) -> Floats:

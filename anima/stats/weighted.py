@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from anima.checks import require_fraction
 from anima.errors import InputError
 
 if TYPE_CHECKING:
@@ -151,4 +152,4 @@ def normal_quantile(level: float) -> float:
     """Return the two-sided normal quantile of a coverage level: 1.96 for .95."""
     from statistics import NormalDist
 
-    return NormalDist().inv_cdf(1 - (1 - level) / 2)
+    return NormalDist().inv_cdf(1 - (1 - require_fraction(level)) / 2)

@@ -23,8 +23,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from anima.stats import correlation, icc, krippendorff_alpha, weighted_kappa
 from anima.stats.calibration import bin_edges, expected_calibration_error
-from anima.stats.concordance import concordance_terms, mean_concordance, quadratic_kappa_value
-from anima.stats.intraclass import icc_of_sums
+from anima.stats.intraclass import concordance_terms, icc_of_sums, mean_concordance, quadratic_kappa_value
 from anima.stats.resampling import resample_counts, resample_indices
 from anima.stats.weighted import weighted_correlation
 

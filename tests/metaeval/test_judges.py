@@ -83,6 +83,12 @@ def test_scales_are_recognised_and_can_be_named():
         validate_judge(["a"], ["b"], scale="interval")
 
 
+def test_a_declared_scale_may_be_an_array():
+    said, true = list("yynnyy"), list("yynnyn")
+    declared = validate_judge(said, true, categories=np.array(["n", "y"]))
+    assert declared.to_dict() == validate_judge(said, true, categories=["n", "y"]).to_dict()
+
+
 def test_bias_is_the_paired_difference():
     judge, human = likert(seed=3)
     result = validate_judge(judge, human)

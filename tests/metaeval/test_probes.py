@@ -273,3 +273,24 @@ def test_coverage_of_the_corrected_mean(method, share):
     assert naive / trials < 0.5
     if method == "prediction-powered":
         assert widths < alone
+
+
+@pytest.mark.parametrize("level", [95, "a"])
+@pytest.mark.parametrize(
+    "probe",
+    [
+        lambda level: positional_bias(
+            [{"item_id": k, "score": k * n, "position": p} for k in range(9) for n, p in ((1, "first"), (2, "second"))],
+            level=level,
+        ),
+        lambda level: order_flips([{"item_id": 1, "order": o, "winner": "A"} for o in ("AB", "BA")], level=level),
+        lambda level: verbosity_bias([{"output_len": k, "score": k**2} for k in range(9)], level=level),
+        lambda level: self_preference([{"score": k**2, "in_family": k % 2} for k in range(9)], level=level),
+        lambda level: corrected_mean([1, 2, 3], [1, 2, 3], [1, 3, 2], level=level),
+        lambda level: fallback_signal([{"fallback": True}] * 9, level=level),
+        lambda level: intra_judge_reliability([{"item_id": k // 2, "score": k} for k in range(9)], level=level),
+    ],
+)
+def test_a_level_that_is_no_share_is_refused(probe, level):
+    with pytest.raises(InputError, match="level must"):
+        probe(level)

@@ -277,7 +277,7 @@ def test_outcomes_of_other_processes_are_seen_and_foreign_shapes_named(tmp_path)
     with pytest.raises(DataError, match=r"outcomes\.ndjson:\d+: runId: Field required"):
         theirs.outcomes()
     kept = JsonlOutcomeStore(tmp_path, on_corrupt="quarantine")
-    with pytest.warns(DataWarning, match="1 corrupt lines left out"):
+    with pytest.warns(DataWarning, match="1 corrupt line left out"):
         assert len(kept.outcomes()) == 10
     assert [bad.text for bad in kept.problems()] == ['{"foo":1}']
 
@@ -354,6 +354,8 @@ def test_both_trace_stores_tell_the_same(tmp_path):
         assert store.to_frame("spans")["args"].tolist()[1] == {"x": 1}
         assert len(store.to_frame("budget")) == 1
         assert store.get_run("9") is None
+        with pytest.raises(InputError, match=r"filter must be one of 'run_id', 'scenario_id'.*got 'scenario'"):
+            store.runs(scenario="s")
     names = sorted(path.name for path in tmp_path.glob("*.ndjson"))
     assert names == ["artifacts.ndjson", "budget.ndjson", "events.ndjson", "runs.ndjson", "spans.ndjson"]
     lines = [json.loads(line) for line in (tmp_path / "runs.ndjson").read_text().splitlines()]

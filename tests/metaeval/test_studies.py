@@ -480,6 +480,8 @@ def test_rubrics_without_data_and_with_too_little_are_told_apart():
     assert study.insufficient == {"thin": 3}
     assert study.no_data == ("empty",)
     assert study["thin", "csat"].estimate.reason == "3 runs with both values, at least 8 are needed"
+    same = correlation_study(runs, outcomes, ["score", "thin", "empty"], ["csat"], min_samples=8, verdicts="validity")
+    assert [pair.to_dict() for pair in same.pairs] == [pair.to_dict() for pair in study.pairs]
     assert [pair.eval_metric for pair in study.ranked] == ["score"]
     assert study.family_size == 1
 

@@ -12,7 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 from anima.errors import InputError
 from anima.stats import cohen_kappa, lin_ccc, percent_agreement, weighted_kappa
 from anima.stats.agreement import kappa_of_tables, wilson_interval
-from anima.stats.concordance import quadratic_kappa_value
+from anima.stats.intraclass import quadratic_kappa_value
 
 RNG = np.random.default_rng(5)
 A = RNG.integers(1, 6, 80)

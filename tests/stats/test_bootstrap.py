@@ -41,8 +41,6 @@ def test_studentised_covers_the_textbook_interval():
     # On right-skewed data both ends of the bootstrap-t move up.
     assert ours.low > t[0]
     assert ours.high > t[1]
-    sums = bootstrap_sums(ratio, MEAN_TERMS, method="studentized", n_resamples=40_000)
-    assert (sums.low, sums.high) == pytest.approx((ours.low, ours.high), abs=1e-9)
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
@@ -110,8 +108,6 @@ def test_strata_keep_a_rare_outcome_in_every_resample():
     assert (drawn == 7).sum(axis=1).tolist() == [1] * 30
     sums = bootstrap_sums(ratio, np.c_[x, np.ones(8)], strata=x, n_resamples=50)
     assert (sums.low, sums.high) == (0.125, 0.125)
-    studentised = bootstrap_sums(ratio, MEAN_TERMS, strata=np.arange(60) % 2, method="studentized", n_resamples=200)
-    assert studentised.has_interval
     with pytest.raises(InputError, match="cannot be combined"):
         bootstrap(mean, SKEWED, strata=SKEWED, clusters=SKEWED)
 
@@ -187,6 +183,8 @@ def test_bad_input_names_the_fix():
         bootstrap(mean, [1, 2, 3], clusters=["a", None, "b"])
     with pytest.raises(InputError, match="std_error"):
         bootstrap(mean, SKEWED, method="studentized", vectorized=True)
+    with pytest.raises(InputError, match="'percentile', 'bca'"):
+        bootstrap_sums(ratio, MEAN_TERMS, method="studentized")
     with pytest.raises(InputError, match="n_resamples"):
         bootstrap(mean, SKEWED, n_resamples=0)
     with pytest.raises(InputError, match="rng"):

@@ -181,7 +181,7 @@ def test_result_is_presentable():
 
 
 def test_options_are_checked():
-    for options in ({"bins": 0}, {"bins": 2.5}, {"binning": "quantile"}, {"span": (1, 0)}):
+    for options in ({"bins": 0}, {"bins": 2.5}, {"binning": "quantile"}, {"span": (1, 0)}, {"span": (0, "1")}):
         with pytest.raises(InputError, match=next(iter(options))):
             calibration_curve(P, Y, **options)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from anima.stats.concordance import concordance_terms, mean_concordance, mean_linear_agreement
-from anima.stats.intraclass import icc_of_sums
+from anima.stats.intraclass import concordance_terms, icc_of_sums, mean_concordance, mean_linear_agreement
 from anima.stats.resampling import resample_counts
 
 # Cases in which the reference package maps degenerate data to 0 or 1; ours are undefined.

@@ -9,6 +9,7 @@ from scipy import stats
 from anima.errors import InputError
 from anima.stats import auc, bootstrap, correlation, permutation_p, rank_biserial
 from anima.stats.resampling import resample_counts, resample_indices
+from anima.stats.separation import auc_difference
 from anima.stats.weighted import is_constant, midranks, pearson_table, weighted_correlation
 
 RNG = np.random.default_rng(11)
@@ -301,3 +302,12 @@ def test_reference_ranks(oracle_cases):
 def test_an_integer_beyond_every_float_is_named():
     with pytest.raises(InputError, match="x holds an integer that no float can"):
         correlation([10**400, 1, 2], [1, 2, 3])
+
+
+def test_a_difference_of_auc_is_paired():
+    outcome = (Y > 0).astype(float)
+    found = auc_difference(X, TIED_X, outcome, n_resamples=200)
+    assert found.value == pytest.approx(auc(X, outcome).value - auc(TIED_X, outcome).value)
+    assert found.low <= found.value <= found.high
+    same = auc_difference(X, 2 * X + 1, outcome, clusters=np.arange(60) // 2, n_resamples=50)
+    assert (same.value, same.low, same.high, same.n_clusters) == (0, 0, 0, 30)

@@ -2,8 +2,10 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from anima import stats
 from anima.errors import InputError
 from anima.stats import Estimate, estimates_frame, plot_estimates
 
@@ -57,3 +59,36 @@ def test_value_and_status_must_agree():
     with pytest.raises(InputError, match="needs a reason"):
         Estimate("m", 1.0, status="unreliable")
     assert GOOD.renamed("tau").name == "tau"
+
+
+X, FLAGS = np.arange(12.0), np.arange(12) % 3 == 0
+RATED = pd.DataFrame({"item": np.repeat(range(6), 2), "rater": ["a", "b"] * 6, "value": FLAGS})
+
+
+@pytest.mark.parametrize("level", [95, 1, "a", math.nan])
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        lambda level: stats.correlation(X, X**2, level=level),
+        lambda level: stats.cohen_kappa(FLAGS, FLAGS[::-1], level=level),
+        lambda level: stats.percent_agreement(FLAGS, FLAGS, level=level),
+        lambda level: stats.wilson_interval(1, 3, level),
+        lambda level: stats.lin_ccc(X, X**2, level=level),
+        lambda level: stats.krippendorff_alpha(RATED, level=level),
+        lambda level: stats.icc(RATED, level=level),
+        lambda level: stats.auc(X, FLAGS, level=level),
+        lambda level: stats.mantel_haenszel(FLAGS, FLAGS[::-1], level=level),
+        lambda level: stats.brier_score(X / 12, FLAGS, level=level),
+        lambda level: stats.calibration_curve(X / 12, FLAGS, level=level),
+        lambda level: stats.bootstrap(np.mean, X, level=level),
+        lambda level: stats.trend(X, level=level),
+        lambda level: stats.n_for_correlation_width(0.3, 0.1, level=level),
+        lambda level: stats.n_for_kappa_width(0.3, 0.1, level=level),
+        lambda level: stats.n_for_proportion_width(0.3, 0.1, level=level),
+        lambda level: Estimate("m", 1.0, level=level),
+    ],
+)
+def test_a_level_that_is_no_share_is_refused_everywhere(estimate, level):
+    """95 for 0.95 gave intervals without numbers, or an error from inside the standard library."""
+    with pytest.raises(InputError, match="level must"):
+        estimate(level)

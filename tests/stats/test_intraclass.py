@@ -6,8 +6,7 @@ import pytest
 
 from anima.errors import InputError
 from anima.stats import icc, weighted_kappa
-from anima.stats.concordance import concordance_terms
-from anima.stats.intraclass import icc_of_sums
+from anima.stats.intraclass import concordance_terms, icc_of_sums
 
 RNG = np.random.default_rng(2)
 SCORES = RNG.normal(size=(25, 1)) + 0.4 * RNG.normal(size=(1, 4)) + 0.6 * RNG.normal(size=(25, 4))
