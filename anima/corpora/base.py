@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from anima.checks import require_choice
 from anima.corpora.files import tree_hash
 from anima.errors import InputError
-from anima.stats.estimate import Presentable
+from anima.stats.estimate import Presentable, json_ready
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
+
+
+#: The frames of a corpus.
+FRAMES: Final = ("dialogues", "utterances", "labels", "outcomes", "speakers")
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,15 @@ class LoadReport(Presentable):
         ]
         read = ", ".join(f"{getattr(self, name):,} {name}" for name in units)
         return f"{read}; {', '.join(found) if found else 'nothing to remark'}."
+
+
+def counts(dialogues: pd.DataFrame, utterances: pd.DataFrame) -> dict[str, int]:
+    """Return the fields of a report that are counted in the frames."""
+    seen = utterances.loc[utterances["annotated"].astype(bool), "text"]
+    return {
+        "dialogues": len(dialogues), "utterances": len(utterances), "annotated": len(seen),
+        "duplicate_texts": int(seen.duplicated().sum()), "empty_texts": int((utterances["status"] == "empty").sum()),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +184,11 @@ class Corpus(Presentable):
         return pd.concat([frame, pd.DataFrame(table, columns=list(names))], axis=1)
 
     def select(self, splits: str | list[str]) -> Corpus:
-        """Return the corpus cut down to some of its splits; provenance, report and hash stay those of the whole."""
+        """Return the corpus cut down to some of its splits.
+
+        Provenance and hash stay those of the whole, and so does what the report says of files, replies and commas; its
+        counts of dialogues and utterances are those of the selection.
+        """
         wanted = [splits] if isinstance(splits, str) else list(splits)
         known = tuple(dict.fromkeys(self.dialogues["split"]))
         for name in wanted:
@@ -179,9 +196,10 @@ class Corpus(Presentable):
         keep = set(self.dialogues.loc[self.dialogues["split"].isin(wanted), "dialogue_id"])
         frames = {
             name: (frame := getattr(self, name))[frame["dialogue_id"].isin(keep)].reset_index(drop=True)
-            for name in ("dialogues", "utterances", "labels", "outcomes", "speakers")
+            for name in FRAMES
         }
-        return replace(self, **frames)
+        report = replace(self.report, **counts(frames["dialogues"], frames["utterances"]))
+        return replace(self, report=report, **frames)
 
     def summary(self) -> str:
         """Return one sentence."""
@@ -190,14 +208,8 @@ class Corpus(Presentable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return name, hash, provenance, report and schemes, ready for JSON; no text of the corpus."""
-        return {
-            "name": self.name,
-            "sample": self.sample,
-            "hash": self.hash,
-            "provenance": self.provenance.to_dict(),
-            "report": self.report.to_dict(),
-            "schemes": {name: list(labels) for name, labels in self.schemes.items()},
-        }
+        told = {"name": self.name, "sample": self.sample, "hash": self.hash, "provenance": self.provenance}
+        return dict(json_ready(told | {"report": self.report, "schemes": self.schemes}))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the utterances."""

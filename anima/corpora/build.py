@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from anima.checks import show
-from anima.corpora.base import Corpus, LoadReport, Provenance
+from anima.corpora.base import FRAMES, Corpus, LoadReport, Provenance, counts
 from anima.errors import DataError
 
 if TYPE_CHECKING:
@@ -153,38 +153,21 @@ class Builder:
         """
         if not self._utterances.n:
             raise DataError(f"{self.files.folder}: no utterance found: give the folder that holds the corpus' files")
-        columns = self._utterances.columns
         self._check_texts()
         replies = self._check_replies()
-        seen = [text for text, annotated in zip(columns["text"], columns["annotated"], strict=True) if annotated]
-        report = LoadReport(
-            dialogues=self._dialogues.n,
-            utterances=self._utterances.n,
-            annotated=len(seen),
-            duplicate_texts=len(seen) - len(set(seen)),
-            empty_texts=columns["status"].count("empty"),
-            boms=self.files.boms,
-            crlf_files=self.files.crlf,
-            stray_commas=self.stray_commas,
-            **replies,
-        )
+        tables = (self._dialogues, self._utterances, self._labels, self._outcomes, self._speakers)
+        frames = dict(zip(FRAMES, (table.frame() for table in tables), strict=True))
+        replies |= {"boms": self.files.boms, "crlf_files": self.files.crlf, "stray_commas": self.stray_commas}
         used: dict[str, set[str]] = {scheme: set() for scheme in self._schemes}
         for scheme, label in zip(self._labels.columns["scheme"], self._labels.columns["label"], strict=True):
             used[scheme].add(label)
+        dropped = tuple(f"{number:,} {what}" for what, number in self.dropped.items())
         return Corpus(
             name=name,
-            dialogues=self._dialogues.frame(),
-            utterances=self._utterances.frame(),
-            labels=self._labels.frame(),
-            outcomes=self._outcomes.frame(),
-            speakers=self._speakers.frame(),
+            **frames,
             schemes={scheme: labels or tuple(sorted(used[scheme])) for scheme, labels in self._schemes.items()},
-            provenance=Provenance(
-                files=dict(sorted(self.files.hashes.items())),
-                dropped=tuple(f"{number:,} {what}" for what, number in self.dropped.items()),
-                **provenance,
-            ),
-            report=report,
+            provenance=Provenance(files=dict(sorted(self.files.hashes.items())), dropped=dropped, **provenance),
+            report=LoadReport(**replies, **counts(frames["dialogues"], frames["utterances"])),
             sample=sample,
         )
 

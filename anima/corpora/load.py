@@ -6,11 +6,13 @@ import os
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from anima.checks import require_choice, show
 from anima.corpora import casino, delidata, generic, negation
+from anima.corpora.base import FRAMES
 from anima.corpora.build import Builder
 from anima.corpora.files import Files
 from anima.corpora.registry import Entry, entry, hash_files, registry
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from anima.corpora.base import Corpus
 
 Read = Callable[[Files, Builder], None]
-_FRAMES: Final = ("dialogues", "utterances", "labels", "outcomes", "speakers")
 #: Corpora read last, so that asking again costs no reading.
 _KEPT: Final = 4
 _read: dict[Hashable, Corpus] = {}
@@ -36,19 +37,12 @@ class _Format(NamedTuple):
     read_sample: Read
 
 
-def _english(files: Files, builder: Builder) -> None:
-    negation.read_written(files, builder, "en")
-
-
-def _spanish(files: Files, builder: Builder) -> None:
-    negation.read_written(files, builder, "es")
-
-
+_ENGLISH, _SPANISH = (partial(negation.read_written, lang=lang) for lang in ("en", "es"))
 _FORMATS: Final = {
     "casino": _Format(casino.read, lambda folder: any(folder.glob("casino_*.json")), casino.read),
     "delidata": _Format(delidata.read, lambda folder: bool(delidata.group_files(folder)), delidata.read),
-    "cd-sco": _Format(negation.read_cd_sco, lambda folder: bool(negation.cd_sco_files(folder)), _english),
-    "nubes": _Format(negation.read_nubes, lambda folder: next(folder.rglob("*.ann"), None) is not None, _spanish),
+    "cd-sco": _Format(negation.read_cd_sco, lambda folder: bool(negation.cd_sco_files(folder)), _ENGLISH),
+    "nubes": _Format(negation.read_nubes, lambda folder: next(folder.rglob("*.ann"), None) is not None, _SPANISH),
 }
 
 
@@ -80,15 +74,14 @@ def load_corpus(name: str | os.PathLike[str], *, sample: bool | None = None) -> 
         raise InputError(f"name must be a name or the path of a folder, got {show(name)}")
     if isinstance(name, os.PathLike) or os.sep in name:
         if sample is not None:
-            raise InputError(
-                f"sample is for registered corpora: leave it out when loading the folder {os.fspath(name)!r}"
-            )
+            where = f"leave it out when loading the folder {os.fspath(name)!r}"
+            raise InputError(f"sample is for registered corpora: {where}")
         return _load_folder(Path(name).expanduser())
     require_choice(name, "name", (*registry(), WRITTEN))
     if name == WRITTEN:
         if sample is False:
             raise InputError(f"sample must not be False for {WRITTEN!r}: it is written for this project")
-        return _build(WRITTEN, data_path("samples/negation"), negation.read_written, _WRITTEN_SCHEMES, sample=True)
+        return _build(WRITTEN, data_path("samples/negation"), negation.read_written, _WRITTEN_SCHEMES, None)
     item = entry(name)
     if sample is None and not item.present:
         warnings.warn(
@@ -98,16 +91,14 @@ def load_corpus(name: str | os.PathLike[str], *, sample: bool | None = None) -> 
         )
         sample = True
     if sample:
-        written = item.sample == "samples/negation"
-        schemes = _WRITTEN_SCHEMES if written else item.schemes
-        return _build(name, data_path(item.sample), _FORMATS[name].read_sample, schemes, sample=True)
+        schemes = _WRITTEN_SCHEMES if item.sample == "samples/negation" else item.schemes
+        return _build(name, data_path(item.sample), _FORMATS[name].read_sample, schemes, None)
     if not item.present:
         raise CorpusMissingError(f"{name}: the corpus is not in {item.folder}. {_get(item)}")
     try:
         corpus = _build(name, item.folder, _FORMATS[name].read, item.schemes, item)
-    except (
-        DataError
-    ) as error:  # why a file cannot be read is told by its hash, where it stops making sense by the error
+    except DataError as error:
+        # Why a file cannot be read is told by its hash, where it stops making sense by the error.
         if problems := item.problems(hash_files(item, item.folder)):
             raise _differs(item, f"{problems[0]}; reading stopped at {error}") from None
         raise
@@ -140,7 +131,7 @@ def _load_folder(folder: Path) -> Corpus:
             "for a table use anima.corpora.from_table"
         )
     item = entry(found[0])
-    return _build(item.name, folder, _FORMATS[item.name].read, item.schemes, item, registered=False)
+    return _build(item.name, folder, _FORMATS[item.name].read, item.schemes, item, False)
 
 
 def _build(
@@ -148,50 +139,32 @@ def _build(
     folder: Path,
     read: Read,
     schemes: Mapping[str, Sequence[str]],
-    item: Entry | None = None,
-    *,
-    sample: bool = False,
+    item: Entry | None,
     registered: bool = True,
 ) -> Corpus:
-    key = (name, read, sample, registered, _signature(folder))
+    """Return a corpus, or without ``item`` a sample, as read from a folder or as kept from the last time."""
+    key = (name, read, item is None, registered, _signature(folder))
     if (known := _read.pop(key, None)) is None:
-        known = _parse(name, folder, read, schemes, item, sample=sample, registered=registered)
+        files = Files(folder)
+        builder = Builder(files, schemes)
+        with no_collection():
+            read(files, builder)
+            if item is None:
+                title = f"SAMPLE for {name}: invented for this project, in the format of the corpus"
+                known = builder.build(name, sample=True, title=title, source="written for this project", licence="MIT")
+            else:
+                known = builder.build(
+                    name, title=item.title, source=item.homepage, licence=item.licence, citation=item.citation,
+                    version=item.version if registered else "", verified=registered and not item.problems(files.hashes),
+                )  # fmt: skip
         while len(_read) >= _KEPT:
             del _read[next(iter(_read))]
     _read[key] = known
     # The frames are the caller's to change; those kept here are not.
-    return replace(known, **{part: getattr(known, part).copy() for part in _FRAMES})
+    return replace(known, **{part: getattr(known, part).copy() for part in FRAMES})
 
 
 def _signature(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """Return path, size and time of change of every file, by which a folder that was read before is known again."""
     found = ((str(path), path.stat()) for path in sorted(folder.rglob("*")) if path.is_file())
     return tuple((path, status.st_size, status.st_mtime_ns) for path, status in found)
-
-
-def _parse(
-    name: str,
-    folder: Path,
-    read: Read,
-    schemes: Mapping[str, Sequence[str]],
-    item: Entry | None,
-    *,
-    sample: bool,
-    registered: bool,
-) -> Corpus:
-    files = Files(folder)
-    builder = Builder(files, schemes)
-    with no_collection():
-        read(files, builder)
-        if item is None or sample:
-            title = f"SAMPLE for {name}: invented for this project, in the format of the corpus"
-            return builder.build(name, sample=True, title=title, source="written for this project", licence="MIT")
-        return builder.build(
-            name,
-            title=item.title,
-            source=item.homepage,
-            licence=item.licence,
-            citation=item.citation,
-            version=item.version if registered else "",
-            verified=registered and not item.problems(files.hashes),
-        )

@@ -1,6 +1,6 @@
 """Corpora of negation: CD-SCO (English, CoNLL columns), NUBes (Spanish, brat), and the written sentences (JSON lines).
 
-Each is read into the same records of cue and scope spans. The ruler :mod:`anima.negation.score` reads through here.
+Each is read into the same records of cue and scope spans.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _CD_SCO: Final = re.compile(r"SEM-2012-SharedTask-CD-SCO-(training|dev|test)\b.*
 _RELATION: Final = re.compile(r"(?:Scope|DiscScope) Arg1:(T\d+) Arg2:(T\d+)")
 _NEGATION_MARKERS: Final = ("NegSynMarker", "NegLexMarker", "NegMorMarker")
 _LANGUAGES: Final = ("en", "es")
+_FIELDS: Final = ("id", "lang", "phenomenon", "text", "negations")
 
 
 class Negation(NamedTuple):
@@ -79,13 +80,10 @@ def read_written(files: Files, builder: Builder, lang: str | None = None) -> Non
         if not line.strip():
             continue
         place = f"{path}:{number}"
-        record = require_fields(
-            loads(Line(path, number, line.encode())), ("id", "lang", "phenomenon", "text", "negations"), place
-        )
+        record = require_fields(loads(Line(path, number, line.encode())), _FIELDS, place)
         if record["lang"] not in _LANGUAGES:
-            raise DataError(
-                f"{place}: lang must be one of {', '.join(map(repr, _LANGUAGES))}, got {show(record['lang'])}"
-            )
+            known = ", ".join(map(repr, _LANGUAGES))
+            raise DataError(f"{place}: lang must be one of {known}, got {show(record['lang'])}")
         if lang in (None, record["lang"]):
             key = as_id(record["id"], "id", place)
             for name, shape in (("text", str), ("negations", list)):
@@ -123,9 +121,8 @@ def _add(sentences: Iterable[Negated], builder: Builder, *, split: str, **column
             document = item.document
             builder.dialogue(document, item.place, split=split, **columns)
         key = f"{document}:{item.sentence}" if item.sentence else document
-        builder.utterance(
-            key, "", item.text, item.place, kind="sentence", reply_to="", annotated=True, tokens=item.tokens
-        )
+        more: dict[str, Any] = {"kind": "sentence", "reply_to": "", "annotated": True, "tokens": item.tokens}
+        builder.utterance(key, "", item.text, item.place, **more)
         for group, negation in enumerate(item.negations):
             for scheme, spans in (("cue", negation.cue), ("scope", negation.scope)):
                 for start, end in spans:
@@ -176,9 +173,8 @@ def _spans(rows: list[list[str]], tokens: list[Span], column: int, path: str, li
         # The part is a prefix (un-) or else the last such part (-less).
         start = 0 if row[3].startswith(cell) else row[3].rfind(cell)
         if start < 0:
-            raise DataError(
-                f"{path}{line + at}: column {column + 1} holds {show(cell)}, no part of the token {row[3]!r}"
-            )
+            where = f"{path}{line + at}: column {column + 1}"
+            raise DataError(f"{where} holds {show(cell)}, no part of the token {row[3]!r}")
         low, high = tokens[at][0] + start, tokens[at][0] + start + len(cell)
         if spans and joined == at - 1 and not start:
             low = spans.pop()[0]
@@ -187,7 +183,7 @@ def _spans(rows: list[list[str]], tokens: list[Span], column: int, path: str, li
     return tuple(spans)
 
 
-def nubes(files: Files, path: Path, builder: Builder | None = None) -> Iterator[Negated]:
+def nubes(files: Files, path: Path, builder: Builder) -> Iterator[Negated]:
     """Yield the lines of one brat file (``.ann`` beside ``.txt``) that hold a word, with their negations.
 
     Raises
@@ -205,7 +201,7 @@ def nubes(files: Files, path: Path, builder: Builder | None = None) -> Iterator[
     found: defaultdict[int, list[Negation]] = defaultdict(list)
     for key, (kind, low, high) in sorted(entities.items(), key=lambda pair: pair[1][1:]):
         if kind not in _NEGATION_MARKERS:
-            if builder is not None and kind.startswith("Uncert"):
+            if kind.startswith("Uncert"):
                 builder.dropped["cues of uncertainty are left out: they negate nothing"] += 1
             continue
         at = bisect_right(starts, low) - 1
@@ -216,7 +212,7 @@ def nubes(files: Files, path: Path, builder: Builder | None = None) -> Iterator[
             if scope in entities
         ]
         kept = tuple(sorted(part for part in parts if part[0] < part[1]))
-        if builder is not None and len(kept) < len(scopes[key]):
+        if len(kept) < len(scopes[key]):
             builder.dropped["scopes stand on another line than their cue"] += len(scopes[key]) - len(kept)
         found[at].append(Negation(kind, ((low - start, min(high, end) - start),), kept))
     name, document = str(source), path.stem

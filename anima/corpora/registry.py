@@ -118,17 +118,12 @@ def _entry(name: str, fields: dict[str, Any]) -> Entry:
     files = fields["files"]
     return Entry(
         name=name,
-        title=fields["title"],
-        homepage=fields["homepage"],
-        licence=fields["licence"],
-        citation=fields["citation"],
-        version=fields["version"],
+        **{key: fields[key] for key in ("title", "homepage", "licence", "citation", "version", "sample")},
         schemes={scheme: tuple(labels) for scheme, labels in fields["schemes"].items()},
         files={path: value["sha256"] if isinstance(value, dict) else value for path, value in files.items()},
         counts={path: value["n"] for path, value in files.items() if isinstance(value, dict)},
         sources=tuple(fields.get("sources", ())),
         manual=fields.get("manual", ""),
-        sample=fields["sample"],
     )
 
 

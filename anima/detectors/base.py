@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from anima.checks import require_choice, require_columns, require_text, show
 from anima.detectors.texts import Texts
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
     from anima.stats.weighted import Floats
@@ -49,8 +49,6 @@ def label_frame(
     InputError
         If a column holds anything but True and False, or ``exclusive`` does not fit the rows.
     """
-    import pandas as pd
-
     if not isinstance(labels, pd.DataFrame | pd.Series):
         names = [labels] if isinstance(labels, str) else list(labels)
         if frame is None:
@@ -152,8 +150,6 @@ class Detector(ABC):
 
     def explain(self, text: str | Texts, label: str) -> Explanation:
         """Return what the margin of a label is made of. A text with context is a :class:`Texts` of one."""
-        import pandas as pd
-
         one = text if isinstance(text, Texts) else Texts([require_text(text)])
         if len(one) != 1:
             raise InputError(f"text must be one text, got {len(one)}")
@@ -181,11 +177,8 @@ class Detector(ABC):
         return self._scores(known) if len(known) else np.zeros((0, len(self.labels)))
 
     def _table(self, texts: Sequence[str], values: NDArray[Any]) -> pd.DataFrame:
-        import pandas as pd
-
-        table = pd.DataFrame(
-            values, columns=list(self.labels), index=getattr(texts, "index", None) if _indexed(texts) else None
-        )
+        index = getattr(texts, "index", None) if hasattr(texts, "to_numpy") else None  # a Series keeps its own
+        table = pd.DataFrame(values, columns=list(self.labels), index=index)
         table.attrs["exclusive"] = self.exclusive
         return table
 
@@ -198,7 +191,3 @@ def decide(scores: Floats, exclusive: bool) -> Flags:
     if not exclusive:
         return np.asarray(scores >= 0)
     return np.asarray(np.arange(scores.shape[1]) == scores.argmax(axis=1)[:, None])
-
-
-def _indexed(texts: Any) -> bool:
-    return hasattr(texts, "to_numpy")

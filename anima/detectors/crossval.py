@@ -9,12 +9,13 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+import pandas as pd
 
 from anima.checks import require_choice, require_columns, require_fraction, require_int, show
-from anima.detectors.base import Detector, label_frame
+from anima.detectors.base import Detector, decide, label_frame
 from anima.detectors.texts import CONTEXT, Texts
 from anima.errors import InputError
 from anima.stats import Estimate, Presentable, confusion_terms, estimates_frame, json_ready
@@ -24,7 +25,6 @@ from anima.stats.resampling import estimate_from_distribution, resample_counts, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from anima.detectors.base import Flags
@@ -52,19 +52,15 @@ class Scoreboard(Presentable):
 
     def summary(self) -> str:
         """Return one sentence."""
-        defined = [estimate for estimate in self.estimates if estimate.defined]
-        best = max(defined, key=lambda estimate: estimate.value, default=None)
-        return f"{self.title}: {len(self.estimates)} estimates" + (
-            f"; highest, {best.summary()}" if best else ", none defined."
-        )
+        best = max((e for e in self.estimates if e.defined), key=lambda e: e.value, default=None)
+        told = f"; highest, {best.summary()}" if best else ", none defined."
+        return f"{self.title}: {len(self.estimates)} estimates{told}"
 
     def __getitem__(self, name: str) -> Estimate:
-        for estimate in self.estimates:
-            if estimate.name == name:
-                return estimate
-        raise InputError(
-            f"{self.title} has no {name!r}; it has {', '.join(repr(e.name) for e in self.estimates[:8])} …"
-        )
+        known = {estimate.name: estimate for estimate in self.estimates}
+        if name not in known:
+            raise InputError(f"{self.title} has no {name!r}; it has {', '.join(map(repr, list(known)[:8]))} …")
+        return known[name]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per estimate, what it is about first."""
@@ -103,7 +99,6 @@ class CrossValidation(Presentable):
     seed: int
     n_resamples: int
     level: float
-    also: ClassVar[tuple[str, ...]] = ()
 
     @property
     def detectors(self) -> tuple[str, ...]:
@@ -113,8 +108,6 @@ class CrossValidation(Presentable):
     @cached_property
     def _sums(self) -> tuple[Floats, Floats, int]:
         """Confusion counts ``(detectors, labels, 4)``, those of all resamples ``(m, detectors, labels, 4)``, and units."""
-        import pandas as pd
-
         shape = (len(self.predicted), len(self.labels), 4)
         cells = [
             confusion_terms(self.truth[:, j].astype(int), found[:, j].astype(int), 2)
@@ -150,9 +143,8 @@ class CrossValidation(Presentable):
     def macro(self) -> Scoreboard:
         """Return macro-F1 and macro-kappa (means over labels, each label against the rest) of each detector."""
         estimates = [self._macro(name, which) for name in self.detectors for which in ("f1", "kappa")]
-        return Scoreboard(
-            f"Held out by group ({self._sums[2]} groups), mean of {len(self.labels)} labels", tuple(estimates)
-        )
+        title = f"Held out by group ({self._sums[2]} groups), mean of {len(self.labels)} labels"
+        return Scoreboard(title, tuple(estimates))
 
     def difference(self, a: str, b: str, statistic: Statistic = "f1", label: str | None = None) -> Estimate:
         """Return how much detector ``a`` is better than ``b`` on the same resamples: of one label, or the mean of all."""
@@ -166,31 +158,20 @@ class CrossValidation(Presentable):
         extra = {"detector": a, "baseline": b, "label": label or "", "statistic": which}
         return self._estimate(name, value[one] - value[two], spread[:, one] - spread[:, two], which, extra)
 
-    def differences(self, baseline: str, statistic: Statistic = "f1") -> Scoreboard:
-        """Return :meth:`difference` of every other detector from a baseline, on the mean of all labels."""
-        others = [name for name in self.detectors if self._place(name) != self._place(baseline)]
-        title = f"Paired differences from {baseline}"
-        return Scoreboard(title, tuple(self.difference(name, baseline, statistic) for name in others))
-
     def errors(self, detector: str, label: str) -> pd.DataFrame:
         """Return the texts where a detector is wrong about a label, by id, the most confident error first.
 
         Columns: ``id, group, fold, error`` ("false alarm" or "miss"), ``margin``. No text: that is for the corpus.
         """
-        import pandas as pd
-
         name, j = self.detectors[self._place(detector)], self.labels.index(require_choice(label, "label", self.labels))
         found, margin = self.predicted[name][:, j], self.scores[name][:, j]
         wrong = np.flatnonzero(found != self.truth[:, j])
         order = wrong[np.argsort(-np.abs(margin[wrong]), kind="stable")]
-        kinds = pd.Series(np.where(found, "false alarm", "miss"))
-        frame = self.rows.assign(error=kinds.to_numpy(), margin=margin)
+        frame = self.rows.assign(error=np.where(found, "false alarm", "miss"), margin=margin)
         return frame.iloc[order].reset_index(drop=True)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per detector and label: the four numbers side by side, and the interval of F1."""
-        import pandas as pd
-
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for item in self.per_class().estimates:
             about = dict(item.extra)
@@ -276,20 +257,24 @@ def cross_validate(
     The interval takes the predictions as given: it covers which dialogues were judged, not which were trained on. Its
     coverage is simulated in ``tests/detectors/test_crossval.py``.
     """
-    import pandas as pd
-
     require_int(n_resamples, "n_resamples", low=1)
     require_fraction(level)
     runners = named(detectors)
-    known, truth, is_exclusive = prepared(frame, labels, groups, text, embedder, exclusive)
-    fold = grouped_folds(frame[groups].to_numpy(), folds, seed=seed)
-    scores, predicted = {}, {}
-    for detector in runners:
-        scores[detector.name], predicted[detector.name] = held_out(detector, known, truth, fold)
+    require_columns(frame, [text, groups])
+    truth = label_frame(labels, frame, exclusive=exclusive)
+    if len(truth) != len(frame):
+        raise InputError(f"labels must have the rows of frame, {len(frame)}, got {len(truth)}")
+    context = {name: frame[name].to_numpy() for name in CONTEXT if name in frame}
+    owner = frame[groups].to_numpy()
+    known = Texts(frame[text].tolist(), groups=owner, context=context, embedder=embedder)
+    one = bool(truth.attrs["exclusive"])
+    fold = grouped_folds(owner, folds, seed=seed)
+    scores = {detector.name: _held_out(detector, known, truth, fold) for detector in runners}
+    predicted = {name: decide(margins, one) for name, margins in scores.items()}
     ids = frame["utterance_id"] if "utterance_id" in frame else frame.index.to_series()
-    rows = pd.DataFrame({"id": ids.to_numpy(), "group": frame[groups].to_numpy(), "fold": fold})
+    rows = pd.DataFrame({"id": ids.to_numpy(), "group": owner, "fold": fold})
     return CrossValidation(
-        tuple(truth.columns), is_exclusive, rows, truth.to_numpy(), predicted, scores, seed, n_resamples, level
+        tuple(truth.columns), one, rows, truth.to_numpy(), predicted, scores, seed, n_resamples, level
     )
 
 
@@ -305,30 +290,13 @@ def named(detectors: Iterable[Detector]) -> list[Detector]:
     return runners
 
 
-def prepared(
-    frame: pd.DataFrame, labels: Any, groups: str, text: str, embedder: str | Embedder | None, exclusive: bool | None
-) -> tuple[Texts, pd.DataFrame, bool]:
-    """Return the texts of a frame with their context, the table of labels, and whether they exclude each other."""
-    require_columns(frame, [text, groups])
-    truth = label_frame(labels, frame, exclusive=exclusive)
-    if len(truth) != len(frame):
-        raise InputError(f"labels must have the rows of frame, {len(frame)}, got {len(truth)}")
-    context = {name: frame[name].to_numpy() for name in CONTEXT if name in frame}
-    known = Texts(frame[text].tolist(), groups=frame[groups].to_numpy(), context=context, embedder=embedder)
-    return known, truth, bool(truth.attrs["exclusive"])
-
-
-def held_out(
-    detector: Detector, texts: Texts, truth: pd.DataFrame, fold: NDArray[np.intp], train: Flags | None = None
-) -> tuple[Floats, Flags]:
-    """Return margins and decisions of each text, from the other folds; ``train`` ``(folds, n)`` cuts these down."""
-    scores, predicted = np.empty(truth.shape), np.zeros(truth.shape, dtype=bool)
+def _held_out(detector: Detector, texts: Texts, truth: pd.DataFrame, fold: NDArray[np.intp]) -> Floats:
+    """Return margins of each text, from the other folds."""
+    scores = np.empty(truth.shape)
     for k in range(int(fold.max()) + 1):
-        seen = fold != k if train is None else (fold != k) & train[k]
-        fitted = copy.deepcopy(detector).fit(texts.take(np.flatnonzero(seen)), truth[seen])
-        scores[fold == k] = fitted.scores(part := texts.take(np.flatnonzero(fold == k))).to_numpy()
-        predicted[fold == k] = fitted.predict(part).to_numpy()
-    return scores, predicted
+        fitted = copy.deepcopy(detector).fit(texts.take(np.flatnonzero(fold != k)), truth[fold != k])
+        scores[fold == k] = fitted.scores(texts.take(np.flatnonzero(fold == k))).to_numpy()
+    return scores
 
 
 def _value(which: Statistic, cells: Floats) -> Floats:

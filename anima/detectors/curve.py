@@ -6,20 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
-from anima.checks import require_int
-from anima.detectors.crossval import CrossValidation, held_out, named, prepared
+from anima.checks import require_columns, require_int
+from anima.detectors.base import Detector
+from anima.detectors.crossval import cross_validate, named
 from anima.errors import InputError
-from anima.stats import Estimate, Presentable
-from anima.stats.folds import grouped_folds
+from anima.stats import Estimate, Presentable, grouped_folds
+from anima.stats.resampling import cluster_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pandas as pd
+    from numpy.typing import NDArray
 
-    from anima.detectors.base import Detector
-    from anima.embedding.base import Embedder
+    from anima.detectors.base import Flags, Part
+    from anima.detectors.texts import Texts
+    from anima.stats.weighted import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,59 +74,60 @@ def learning_curve(
     groups: str = "dialogue_id",
     folds: int = 5,
     seed: int = 0,
-    embedder: str | Embedder | None = None,
-    text: str = "text",
-    exclusive: bool | None = None,
-    n_resamples: int = 2000,
-    level: float = 0.95,
+    **options: Any,
 ) -> LearningCurve:
     """Return how detectors score when each fold trains on some of its dialogues only.
 
     Parameters
     ----------
-    detectors, frame, labels, groups, folds, seed, embedder, text, exclusive, n_resamples, level
+    detectors, frame, labels, groups, folds, seed, options
         As for :func:`anima.detectors.cross_validate`; the folds are the same, so that the full size gives its numbers.
     sizes
         Numbers of training dialogues; smaller ones are parts of larger ones. None: an eighth, a quarter, a half, all.
     """
-    import pandas as pd
-
     runners = named(detectors)
-    known, truth, is_exclusive = prepared(frame, labels, groups, text, embedder, exclusive)
+    require_columns(frame, [groups])
+    codes = cluster_codes(frame[groups], len(frame), groups)
     fold = grouped_folds(frame[groups].to_numpy(), folds, seed=seed)
-    n_groups = int(known.groups.max()) + 1
-    fewest = n_groups - int(np.bincount(pd.DataFrame({"g": known.groups, "f": fold}).drop_duplicates()["f"]).max())
-    wanted = sorted({max(2, fewest // part) for part in (8, 4, 2, 1)}) if sizes is None else sorted(set(sizes))
+    n_groups = int(codes.max()) + 1
+    fewest = n_groups - max(len(np.unique(codes[fold == k])) for k in range(folds))
+    wanted = sorted({max(2, fewest // part) for part in (8, 4, 2, 1)} if sizes is None else set(sizes))
     for size in wanted:
         if require_int(size, "sizes", low=1) > fewest:
             raise InputError(f"sizes holds {size}, more than the {fewest} groups that a fold trains on")
     place = np.random.default_rng([seed, 1]).permutation(n_groups)  # the order in which dialogues are added
-    rows = pd.DataFrame({"id": np.arange(len(frame)), "group": frame[groups].to_numpy(), "fold": fold})
-    found, scores, keys = {}, {}, {}
-    for detector in runners:
-        for size in wanted:
-            train = np.zeros((folds, len(frame)), dtype=bool)
-            for k in range(folds):
-                others = np.unique(known.groups[fold != k])
-                train[k] = np.isin(known.groups, others[np.argsort(place[others])[:size]])
-            name = f"{detector.name}, {size} dialogues"
-            scores[name], found[name] = held_out(detector, known, truth, fold, train)
-            keys[name] = (detector.name, size, float(train.sum(axis=1).mean()))
-    board = CrossValidation(
-        tuple(truth.columns), is_exclusive, rows, truth.to_numpy(), found, scores, seed, n_resamples, level
-    ).macro()
-    points = []
-    for name, (detector_name, size, texts) in keys.items():
-        f1, kappa = board[f"macro-F1, {name}"], board[f"macro-kappa, {name}"]
-        points.append(
-            {
-                "detector": detector_name,
-                "dialogues": size,
-                "texts": texts,
-                "f1": f1.value,
-                "low": f1.low,
-                "high": f1.high,
-                "kappa": kappa.value,
-            }
-        )
-    return LearningCurve(pd.DataFrame(points), tuple(board[f"macro-F1, {name}"] for name in keys))
+    parts = [_Part(detector, size, place) for detector in runners for size in wanted]
+    board = cross_validate(parts, frame, labels, groups=groups, folds=folds, seed=seed, **options).macro()
+    points, estimates = [], []
+    for part in parts:
+        texts = np.mean([part.chosen(codes[fold != k]).sum() for k in range(folds)])
+        f1, kappa = board[f"macro-F1, {part.name}"], board[f"macro-kappa, {part.name}"]
+        points.append((part.whole.name, part.size, texts, f1.value, f1.low, f1.high, kappa.value))
+        estimates.append(f1)
+    columns = ["detector", "dialogues", "texts", "f1", "low", "high", "kappa"]
+    return LearningCurve(pd.DataFrame(points, columns=columns), tuple(estimates))
+
+
+class _Part(Detector):
+    """A detector that trains on the first ``size`` of the dialogues it is given, by their ``place`` in a fixed order."""
+
+    def __init__(self, whole: Detector, size: int, place: NDArray[np.intp]) -> None:
+        self.name = f"{whole.name}, {size} dialogues"
+        self.whole, self.size, self.place = whole, size, place
+
+    def chosen(self, codes: NDArray[np.intp]) -> Flags:
+        """Return which of the texts with these codes of dialogues are trained on."""
+        found = np.unique(codes)
+        return np.isin(codes, found[np.argsort(self.place[found])[: self.size]])
+
+    def _fit(self, texts: Texts, truth: Flags) -> None:
+        rows = np.flatnonzero(self.chosen(texts.groups))
+        # Which labels hold in a part says nothing of whether they exclude each other.
+        self.whole.labels, self.whole.exclusive = self.labels, self.exclusive
+        self.whole._fit(texts.take(rows), truth[rows])
+
+    def _scores(self, texts: Texts) -> Floats:
+        return self.whole._scores(texts)
+
+    def _parts(self, text: Texts, place: int) -> list[Part]:
+        return self.whole._parts(text, place)

@@ -35,7 +35,7 @@ class LinearHead(Detector):
     Parameters
     ----------
     strength
-        Inverse regularisation ``C``; of several, the first inner fold chooses by macro-F1.
+        Inverse regularisation ``C``; of several, the first inner fold chooses by macro-F1. None: ``offered``.
     context
         Also look at the previous utterance, whether it has the same speaker, and how far the dialogue is
         (:func:`anima.detectors.with_context`).
@@ -49,15 +49,13 @@ class LinearHead(Detector):
     grams: tuple[Grams, ...] = ()
     embedding_weight: float = 0.0  # what a unit vector weighs beside unit rows of n-grams; 0: not used
 
+    offered: tuple[float, ...] = (1.0,)  # strengths, where none is given
+
     def __init__(
-        self,
-        *,
-        strength: float | Sequence[float],
-        context: bool = False,
-        tune: bool = True,
-        inner_folds: int = 3,
-        seed: int = 0,
-    ) -> None:
+        self, *, strength: float | Sequence[float] | None = None, context: bool = False, tune: bool = True,
+        inner_folds: int = 3, seed: int = 0,
+    ) -> None:  # fmt: skip
+        strength = self.offered if strength is None else strength
         several = strength if isinstance(strength, Sequence) else [strength]
         self.strength = [require_number(value, "strength", low=0, open_low=True) for value in several]
         if not self.strength:
@@ -78,9 +76,8 @@ class LinearHead(Detector):
         chosen, thresholds = self.strength[0], np.zeros(truth.shape[1])
         n_groups = len(np.unique(texts.groups))
         if n_groups > 1 and (self.tune or len(self.strength) > 1):
-            chosen, thresholds = self._tuned(
-                X, truth, grouped_folds(texts.groups, min(self.inner_folds, n_groups), seed=self.seed)
-            )
+            fold = grouped_folds(texts.groups, min(self.inner_folds, n_groups), seed=self.seed)
+            chosen, thresholds = self._tuned(X, truth, fold)
         self.chosen_strength = chosen
         self._weights, self._intercepts = _solve(X, truth, chosen)
         self._intercepts = self._intercepts - thresholds
@@ -113,13 +110,10 @@ class LinearHead(Detector):
         if self.embedding_weight:
             dense.append(self.embedding_weight * texts.vectors())
         if self.context:
-            before = (
-                self.embedding_weight / 2 * texts.vectors("previous")
-                if self.embedding_weight
-                else np.zeros((len(texts), 0))
-            )
+            if self.embedding_weight:
+                dense.append(self.embedding_weight / 2 * texts.vectors("previous"))
             turn = np.log1p(texts.context("turn").astype(np.float64)) / 3  # late turns differ less than early ones
-            dense += [before, np.column_stack([texts.context("same_speaker").astype(np.float64), turn])]
+            dense.append(np.column_stack([texts.context("same_speaker").astype(np.float64), turn]))
         if not self.grams:
             return np.hstack(dense)
         from scipy import sparse
@@ -163,50 +157,42 @@ class LinearHead(Detector):
 class EmbeddingHead(LinearHead):
     """Logistic regression on sentence embeddings: paraphrases count alike, single words hardly."""
 
+    name = "embeddings"
     embedding_weight = 1.0
-
-    def __init__(self, *, strength: float | Sequence[float] = (2.0, 6.0), **options: Any) -> None:
-        self.name = "embeddings"
-        super().__init__(strength=strength, **options)
+    offered = (2.0, 6.0)
 
 
 class TfidfHead(LinearHead):
     """Logistic regression on TF-IDF of words (1–2) and of characters inside words (2–5): readable word by word."""
 
+    name = "TF-IDF"
     grams = ("word", "char")
-
-    def __init__(self, *, strength: float | Sequence[float] = (1.0, 4.0), **options: Any) -> None:
-        self.name = "TF-IDF"
-        super().__init__(strength=strength, **options)
+    offered = (1.0, 4.0)
 
 
 class StackedHead(LinearHead):
     """Logistic regression on both, side by side: the strongest here, and the slowest."""
 
+    name = "embeddings + TF-IDF"
     grams = ("word", "char")
     embedding_weight = 2.0
-
-    def __init__(self, *, strength: float | Sequence[float] = (0.25, 1.0), **options: Any) -> None:
-        self.name = "embeddings + TF-IDF"
-        super().__init__(strength=strength, **options)
+    offered = (0.25, 1.0)
 
 
 def _solve(X: Any, truth: Flags, strength: float) -> tuple[Floats, Floats]:
     """Return weights ``(features, labels)`` and intercepts of one regression per label."""
     from sklearn.linear_model import LogisticRegression
 
-    dense = isinstance(X, np.ndarray)
+    options: dict[str, Any] = {"solver": "liblinear", "dual": True, "tol": 0.1, "random_state": 0}
+    if isinstance(X, np.ndarray):
+        options = {"max_iter": 500}
     weights, intercepts = np.zeros((X.shape[1], truth.shape[1])), np.empty(truth.shape[1])
     for j, wanted in enumerate(truth.T):
         n = int(wanted.sum())
-        if (
-            n in (0, len(wanted)) or not X.shape[1]
-        ):  # nothing to separate: the odds of a Bernoulli rate, smoothed as Jeffreys' prior does
+        if n in (0, len(wanted)) or not X.shape[1]:
+            # Nothing to separate: the odds of a Bernoulli rate, smoothed as Jeffreys' prior does.
             intercepts[j] = np.log((n + 0.5) / (len(wanted) - n + 0.5))
             continue
-        options: dict[str, Any] = (
-            {"max_iter": 500} if dense else {"solver": "liblinear", "dual": True, "tol": 0.1, "random_state": 0}
-        )
         model = LogisticRegression(C=strength, **options).fit(X, wanted)
         weights[:, j], intercepts[j] = model.coef_[0], model.intercept_[0]
     return weights, intercepts

@@ -68,8 +68,8 @@ class HandLexicon(_Lexical):
     Parameters
     ----------
     rules
-        For each label its categories of :func:`anima.lexicon.scan` (or their Spanish aliases), or a function ``text -> number`` (at 0, nothing
-        is found). Labels without a rule are never found. Nothing is learnt but the labels' shares.
+        For each label its categories of :func:`anima.lexicon.scan` (or their Spanish aliases), or a function ``text ->
+        number`` (at 0, nothing is found). Labels without a rule are never found. Nothing is learnt but the labels' shares.
     """
 
     def __init__(self, rules: Mapping[str, Rule], *, name: str = "hand lexicon") -> None:
@@ -91,9 +91,8 @@ class HandLexicon(_Lexical):
 
     def _fit(self, texts: Texts, truth: Flags) -> None:
         if unknown := (self._functions.keys() | self._categories.keys()) - set(self.labels):
-            raise InputError(
-                f"rules name {show(sorted(unknown))}, which labels lack; they are {show(list(self.labels), 200)}"
-            )
+            known = show(list(self.labels), 200)
+            raise InputError(f"rules name {show(sorted(unknown))}, which labels lack; they are {known}")
         super()._fit(texts, truth)
 
     def _found(self, texts: Texts) -> list[list[list[Part]]]:
@@ -124,24 +123,30 @@ class LearntPhrases(_Lexical):
     name = "learnt phrases"
 
     def __init__(self, *, min_support: int = 3, max_words: int = 4, folds: int = 4, seed: int = 0) -> None:
-        self.min_support, self.max_words = (
-            require_int(min_support, "min_support", low=1),
-            require_int(max_words, "max_words", low=1, high=8),
-        )
+        self.min_support = require_int(min_support, "min_support", low=1)
+        self.max_words = require_int(max_words, "max_words", low=1, high=8)
         self.folds, self.seed = require_int(folds, "folds", low=2), seed
         self.lexicons: dict[str, PhraseLexicon] = {}
 
     def _fit(self, texts: Texts, truth: Flags) -> None:
+        from anima.lexicon import PhraseLexicon
+        from anima.lexicon.learn import PRECISIONS, PRIORS, Grams, take
+
         super()._fit(texts, truth)
-        self.lexicons = learn_all(
-            texts,
-            truth,
-            self.labels,
-            min_support=self.min_support,
-            max_words=self.max_words,
-            folds=self.folds,
-            seed=self.seed,
-        )
+        try:
+            grams: Grams | None = Grams(list(texts), self.max_words)
+        except InputError:  # in a small training part no phrase may stand twice: there are none, which is no mistake
+            grams = None
+        n_groups, rows = len(np.unique(texts.groups)), np.arange(len(texts))
+        bars = [(precision, weight) for precision in PRECISIONS for weight in PRIORS] if n_groups > 2 else [(0.5, 2.0)]
+        settings = {"min_support": self.min_support, "max_words": self.max_words, "seed": self.seed}
+        for label, wanted in zip(self.labels, truth.T, strict=True):
+            chosen: list[int] = []
+            if grams and wanted.any() and not wanted.all():  # a label that all texts or none have gets no phrase
+                folds = min(self.folds, n_groups)
+                _, chosen = take(grams, wanted, texts.groups, rows, bars, self.min_support, folds, self.seed)
+            phrases = tuple(grams.phrase(j, wanted) for j in chosen) if grams else ()
+            self.lexicons[label] = PhraseLexicon(label, phrases, settings)
         # On the training texts a phrase stands n times; shrunk by one imagined text with the label's own share.
         self._worth = [
             {p.phrase: (p.hits + share) / (p.n + 1) for p in self.lexicons[label].phrases}
@@ -181,8 +186,7 @@ class FewShotCentroids(Detector):
         vectors = texts.vectors()
         self._examples: list[tuple[list[str], Floats]] = []
         for wanted in truth.T:
-            rows = np.flatnonzero(wanted & vectors.any(axis=1))
-            rows = rng.permutation(rows)[: self.k]
+            rows = rng.permutation(np.flatnonzero(wanted & vectors.any(axis=1)))[: self.k]
             centre = vectors[rows]
             length = np.linalg.norm(centre.sum(axis=0)) if len(rows) else 0.0
             self._examples.append(([texts[row] for row in rows], centre / length if length else centre))
@@ -201,27 +205,3 @@ class FewShotCentroids(Detector):
         best = float(own.sum() if names else -1.0) - float(self._scores(text)[0, place])
         parts: list[Part] = [(name, "example", float(value)) for name, value in zip(names, own, strict=True)]
         return [*(parts or [("no example", "prior", -1.0)]), ("cosine of the nearest label", "rival", -best)]
-
-
-def learn_all(
-    texts: Texts, truth: Flags, labels: Sequence[str], *, min_support: int, max_words: int, folds: int, seed: int
-) -> dict[str, PhraseLexicon]:
-    """Return the phrases of each label; a label that all texts or none have gets none."""
-    from anima.lexicon import Phrase, PhraseLexicon
-    from anima.lexicon.learn import PRECISIONS, PRIORS, Grams, best_bar
-
-    rows, out = np.arange(len(texts)), {}
-    try:
-        grams = Grams(list(texts), max_words)
-    except InputError:  # in a small training part no phrase may stand twice: there are none, which is no mistake
-        return {label: PhraseLexicon(label, (), {}) for label in labels}
-    n_groups = len(np.unique(texts.groups))
-    bars = [(precision, weight) for precision in PRECISIONS for weight in PRIORS] if n_groups > 2 else [(0.5, 2.0)]
-    for label, wanted in zip(labels, truth.T, strict=True):
-        phrases: tuple[Phrase, ...] = ()
-        if wanted.any() and not wanted.all():
-            bar = best_bar(grams, wanted, texts.groups, rows, bars, min_support, min(folds, n_groups), seed)
-            chosen = grams.cover(rows, wanted, *bar, min_support)
-            phrases = tuple(Phrase(grams.names[j], *grams.counts(j, wanted)) for j in chosen)
-        out[label] = PhraseLexicon(label, phrases, {"min_support": min_support, "max_words": max_words, "seed": seed})
-    return out

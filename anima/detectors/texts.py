@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -52,8 +53,14 @@ class Texts(Sequence[str]):
         context: Mapping[str, ArrayLike] | None = None,
         embedder: str | Embedder | None = None,
     ) -> None:
-        self._store = _Store(require_texts(texts), context, embedder)
-        n = len(self._store.texts)
+        self._texts, self._embedder = require_texts(texts), embedder
+        n = len(self._texts)
+        self._columns = {name: np.asarray(values) for name, values in (context or {}).items()}
+        for name, values in self._columns.items():
+            if values.shape != (n,):
+                raise InputError(f"context[{name!r}] must have {n} items, one per text, got {values.shape}")
+        #: What was computed of all texts, by name; shared with every part.
+        self._known: dict[Any, Any] = {}
         self._rows = np.arange(n)
         self.groups = np.arange(n) if groups is None else cluster_codes(groups, n, "groups")
 
@@ -68,25 +75,32 @@ class Texts(Sequence[str]):
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return self.take(np.arange(len(self))[place])
-        return self._store.texts[self._rows[place]]
+        return self._texts[self._rows[place]]
 
     def take(self, rows: NDArray[Any]) -> Texts:
         """Return the texts of some rows (numbers or a mask); features already computed are shared."""
-        part = object.__new__(Texts)
-        part._store, part._rows, part.groups = self._store, self._rows[rows], self.groups[rows]
+        part = copy(self)
+        part._rows, part.groups = self._rows[rows], self.groups[rows]
         return part
 
     def vectors(self, which: Literal["text", "previous"] = "text") -> NDArray[np.float64]:
         """Return ``(n, dim)`` embeddings; zeros for a blank text."""
-        return self._store.vectors(which)[self._rows]
+        if which not in self._known:
+            from anima.embedding import get_embedder
+
+            texts = self._texts if which == "text" else [str(text) for text in self._column(which)]
+            distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+            rows = np.nan_to_num(get_embedder(self._embedder).embed(list(distinct)).astype(np.float64))
+            self._known[which] = rows[[distinct[text] for text in texts]]
+        return np.asarray(self._known[which][self._rows])
 
     def context(self, column: str) -> NDArray[Any]:
         """Return a column of the context."""
-        return self._store.column(column)[self._rows]
+        return self._column(column)[self._rows]
 
     def vocabulary(self, grams: Grams, min_count: int) -> list[str]:
         """Return the n-grams that stand in at least ``min_count`` of these texts, in alphabetical order."""
-        names, table = self._store.counted(grams)
+        names, table, _ = self._counted(grams)
         found = np.bincount(table[self._rows].indices, minlength=len(names))
         return [names[j] for j in np.flatnonzero(found >= min_count)]
 
@@ -96,66 +110,37 @@ class Texts(Sequence[str]):
 
         if not len(vocabulary):
             return csr_matrix((len(self), 0))
-        places = self._store.places.get(grams, {})
-        columns = [places.get(name, -1) for name in vocabulary]
-        if places and min(columns, default=0) >= 0:
-            return self._store.counted(grams)[1][self._rows][:, columns]
+        if grams in self._known:
+            _, table, places = self._known[grams]
+            columns = [places.get(name, -1) for name in vocabulary]
+            if min(columns) >= 0:
+                return table[self._rows][:, columns]
         return _vectorizer(grams, vocabulary=list(vocabulary)).transform(list(self))
 
     def runs(self, max_words: int) -> list[frozenset[str]]:
         """Return the runs of words of each text, as learnt phrases are made of."""
-        known = self._store.runs_of(max_words)
-        return [known[row] for row in self._rows]
-
-
-class _Store:
-    """Texts and what was computed of them."""
-
-    def __init__(
-        self, texts: list[str], context: Mapping[str, ArrayLike] | None, embedder: str | Embedder | None
-    ) -> None:
-        self.texts, self._embedder = texts, embedder
-        self._context = {name: np.asarray(values) for name, values in (context or {}).items()}
-        for name, values in self._context.items():
-            if values.shape != (len(texts),):
-                raise InputError(f"context[{name!r}] must have {len(texts)} items, one per text, got {values.shape}")
-        self._vectors: dict[str, NDArray[np.float64]] = {}
-        self._counted: dict[Grams, tuple[list[str], Any]] = {}
-        self._runs: dict[int, list[frozenset[str]]] = {}
-        self.places: dict[Grams, dict[str, int]] = {}
-
-    def column(self, name: str) -> NDArray[Any]:
-        if name not in self._context:
-            raise InputError(f"context lacks {name!r}: use anima.detectors.with_context, or a detector without context")
-        return self._context[name]
-
-    def vectors(self, which: str) -> NDArray[np.float64]:
-        if which not in self._vectors:
-            from anima.embedding import get_embedder
-
-            texts = self.texts if which == "text" else [str(text) for text in self.column(which)]
-            distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-            rows = get_embedder(self._embedder).embed(list(distinct))
-            self._vectors[which] = np.nan_to_num(rows.astype(np.float64))[[distinct[text] for text in texts]]
-        return self._vectors[which]
-
-    def counted(self, grams: Grams) -> tuple[list[str], Any]:
-        if grams not in self._counted:
-            vectorizer = _vectorizer(grams, min_df=1)
-            try:
-                table = vectorizer.fit_transform(self.texts)
-            except ValueError:
-                raise InputError("texts hold no words to count: use a detector of vectors or phrases") from None
-            self.places[grams] = vectorizer.vocabulary_
-            self._counted[grams] = vectorizer.get_feature_names_out().tolist(), table.tocsr()
-        return self._counted[grams]
-
-    def runs_of(self, max_words: int) -> list[frozenset[str]]:
-        if max_words not in self._runs:
+        if max_words not in self._known:
             from anima.lexicon.learn import word_runs
 
-            self._runs[max_words] = [frozenset(word_runs(text, max_words)) for text in self.texts]
-        return self._runs[max_words]
+            self._known[max_words] = [frozenset(word_runs(text, max_words)) for text in self._texts]
+        return [self._known[max_words][row] for row in self._rows]
+
+    def _column(self, name: str) -> NDArray[Any]:
+        if name not in self._columns:
+            raise InputError(f"context lacks {name!r}: use anima.detectors.with_context, or a detector without context")
+        return self._columns[name]
+
+    def _counted(self, grams: Grams) -> tuple[list[str], Any, dict[str, int]]:
+        """Return the n-grams of all texts, their table, and their columns in it."""
+        if grams not in self._known:
+            vectorizer = _vectorizer(grams, min_df=1)
+            try:
+                table = vectorizer.fit_transform(self._texts).tocsr()
+            except ValueError:
+                raise InputError("texts hold no words to count: use a detector of vectors or phrases") from None
+            names = vectorizer.get_feature_names_out().tolist()
+            self._known[grams] = names, table, vectorizer.vocabulary_
+        return self._known[grams]  # type: ignore[no-any-return]
 
 
 def _vectorizer(grams: Grams, **options: Any) -> Any:
@@ -186,9 +171,8 @@ def with_context(frame: pd.DataFrame, utterances: pd.DataFrame | None = None) ->
     ordered["previous"] = before["text"].fillna("")
     ordered["same_speaker"] = before["speaker"].eq(ordered["speaker"])
     bare = frame.drop(columns=["previous", "same_speaker"], errors="ignore")
-    found = bare.merge(
-        ordered[["dialogue_id", "turn", "previous", "same_speaker"]], how="left", on=["dialogue_id", "turn"]
-    )
+    added = ordered[["dialogue_id", "turn", "previous", "same_speaker"]]
+    found = bare.merge(added, how="left", on=["dialogue_id", "turn"])
     if found["previous"].isna().any():
         row = frame.index[int(found["previous"].isna().to_numpy().argmax())]
         raise InputError(f"utterances lacks the turn of row {row!r} of frame: pass all utterances of its dialogue")

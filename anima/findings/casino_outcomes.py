@@ -7,10 +7,11 @@ dialogue are resampled together.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 
 from anima.lexicon import densities
 from anima.metaeval import CorrelationStudy, correlation_study
@@ -20,8 +21,6 @@ from anima.text import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import pandas as pd
 
     from anima.corpora import Corpus
     from anima.findings.casino_recall import Recall
@@ -75,7 +74,7 @@ class Family:
 
     name: str
     study: CorrelationStudy
-    detectable: tuple[float, float] = field(default=(math.nan, math.nan))
+    detectable: tuple[float, ...]
 
     @property
     def size(self) -> int:
@@ -84,18 +83,25 @@ class Family:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per pair: source, density, of whom, outcome, rho, interval, simultaneous interval, p by Holm."""
-        import pandas as pd
-
         rows = []
         for pair in self.study.pairs:
-            whose, density = pair.eval_metric.split(": ", 1)
-            wide = simultaneous(pair.estimate, self.size)
-            rows.append({
-                "source": self.name, "whose": whose, "density": density, "outcome": pair.outcome_metric, "n": pair.n,
-                "rho": pair.estimate.value, "low": pair.estimate.low, "high": pair.estimate.high, "wide low": wide.low,
-                "wide high": wide.high, "p by Holm": pair.p_adjusted,
-            })  # fmt: skip
-        return pd.DataFrame(rows)
+            rho, wide = pair.estimate, simultaneous(pair.estimate, self.size)
+            about = (self.name, *pair.eval_metric.split(": ", 1), pair.outcome_metric, pair.n)
+            rows.append((*about, rho.value, rho.low, rho.high, wide.low, wide.high, pair.p_adjusted))
+        columns = [
+            "source",
+            "whose",
+            "density",
+            "outcome",
+            "n",
+            "rho",
+            "low",
+            "high",
+            "wide low",
+            "wide high",
+            "p by Holm",
+        ]
+        return pd.DataFrame(rows, columns=columns)
 
     def strongest(self, outcome: str) -> Estimate:
         """Return the strongest pair of an outcome, with the interval that holds for all pairs of the family at once.
@@ -150,19 +156,16 @@ def family(
     """
     names = [column for column in table.columns if column not in _KEY and (table[column] > 0).mean() >= MIN_SHARE]
     runs = _both_sides(table, names)
-    outcomes = (
-        corpus.outcomes.pivot_table(index=_KEY, columns="name", values="value").rename(columns=OUTCOMES).reset_index()
-    )
+    outcomes = corpus.outcomes.pivot_table(index=_KEY, columns="name", values="value")
+    outcomes = outcomes.rename(columns=OUTCOMES).reset_index()
     metrics, ends = [column for column in runs.columns if ": " in column], list(OUTCOMES.values())
     if given is not None:
         both = _both_sides(given, ["messages"]).rename(columns=lambda column: column.replace(": ", " wrote "))
         every = runs.merge(outcomes, on=_KEY).merge(both, on=_KEY).dropna()
         ranks = every[[*metrics, *ends]].apply(midranks, raw=True)
-        design = np.column_stack(
-            [np.ones(len(every)), *(midranks(every[column].to_numpy()) for column in both.columns[2:])]
-        )
-        fitted = design @ np.linalg.lstsq(design, ranks.to_numpy(), rcond=None)[0]
-        every = every[_KEY].join(ranks - fitted)
+        wrote = (midranks(every[column].to_numpy()) for column in both.columns[2:])
+        design = np.column_stack([np.ones(len(every)), *wrote])
+        every = every[_KEY].join(ranks - design @ np.linalg.lstsq(design, ranks.to_numpy(), rcond=None)[0])
         runs, outcomes = every[[*_KEY, *metrics]].copy(), every[[*_KEY, *ends]].copy()
     for frame in (runs, outcomes):
         frame["run_id"] = frame["dialogue_id"] + "/" + frame["speaker"]
@@ -172,13 +175,12 @@ def family(
     )  # fmt: skip
     alpha = 0.05 / max(1, study.family_size)
     units = (runs["dialogue_id"].nunique(), len(runs))
-    return Family(name, study, (detectable(units[0], alpha=alpha), detectable(units[1], alpha=alpha)))
+    return Family(name, study, tuple(detectable(n, alpha=alpha) for n in units))
 
 
 def _both_sides(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """Return each speaker's columns, and the partner's beside them."""
-    own = table[_KEY].join(table[names].rename(columns=lambda column: f"speaker: {column}"))
-    other = table[_KEY].join(table[names].rename(columns=lambda column: f"partner: {column}"))
+    own, other = (table[_KEY].join(table[names].add_prefix(f"{whose}: ")) for whose in ("speaker", "partner"))
     pairs = own.merge(other, on="dialogue_id", suffixes=("", "_of_partner"))
     pairs = pairs[pairs["speaker"] != pairs["speaker_of_partner"]]
     return pairs.drop(columns="speaker_of_partner").reset_index(drop=True)
@@ -193,20 +195,18 @@ def families(found: Recall, *, n_resamples: int = 2000, seed: int = 7) -> dict[s
     chat = found.corpus.utterances[found.corpus.utterances["kind"] == "message"]
     other = found.unseen()
     length = lengths(chat)
-    tables = {
-        HUMAN: label_shares(found.frame, found.labels),
-        HEAD: label_shares(
-            other if other["dialogue_id"].nunique() >= FEW_DIALOGUES else found.held_out(), found.labels
-        ),
-        LEXICON: lexicon_densities(chat),
+    if other["dialogue_id"].nunique() < FEW_DIALOGUES:
+        other = found.held_out()
+    shares = {HUMAN: label_shares(found.frame, found.labels), HEAD: label_shares(other, found.labels)}
+    tables = [
+        (name + suffix, table, given)
+        for name, table in (shares | {LEXICON: lexicon_densities(chat)}).items()
+        for suffix, given in (("", None), (CONSTANT, length))
+    ]
+    return {
+        name: family(name, table, found.corpus, given=given, n_resamples=n_resamples, seed=seed)
+        for name, table, given in [*tables, (LENGTH, length, None)]
     }
-    out = {}
-    for name, table in tables.items():
-        for suffix, given in (("", None), (CONSTANT, length)):
-            out[name + suffix] = family(
-                name + suffix, table, found.corpus, given=given, n_resamples=n_resamples, seed=seed
-            )
-    return out | {LENGTH: family(LENGTH, length, found.corpus, n_resamples=n_resamples, seed=seed)}
 
 
 def replicate(first: Family, again: Family, *, level: float = 0.05) -> pd.DataFrame:
@@ -214,8 +214,6 @@ def replicate(first: Family, again: Family, *, level: float = 0.05) -> pd.DataFr
 
     ``replicated``: same sign, and p by Holm over these pairs alone below ``level``.
     """
-    import pandas as pd
-
     table = first.to_frame()
     table = table[table["p by Holm"] < level]
     rows = []
@@ -224,17 +222,9 @@ def replicate(first: Family, again: Family, *, level: float = 0.05) -> pd.DataFr
             estimate = again.study[f"{row.whose}: {row.density}", str(row.outcome)].estimate
         except KeyError:  # hardly anybody does it there
             estimate = Estimate.undefined("rho", "not studied there")
-        rows.append({
-            "whose": row.whose, "density": row.density, "outcome": row.outcome, "rho": row.rho, "low": row.low, "high": row.high,
-            "rho again": estimate.value, "low again": estimate.low, "high again": estimate.high, "p": estimate.p_value,
-        })  # fmt: skip
-    columns = [
-        "whose",
-        "density",
-        "outcome",
-        *(f"{name}{tail}" for tail in ("", " again") for name in ("rho", "low", "high")),
-        "p",
-    ]
+        first_time = (row.whose, row.density, row.outcome, row.rho, row.low, row.high)
+        rows.append((*first_time, estimate.value, estimate.low, estimate.high, estimate.p_value))
+    columns = ["whose", "density", "outcome", "rho", "low", "high", "rho again", "low again", "high again", "p"]
     frame = pd.DataFrame(rows, columns=columns)
     frame["p by Holm, again"] = adjust_p(frame.pop("p").astype(float))
     frame["replicated"] = (frame["p by Holm, again"] < level) & (frame["rho"] * frame["rho again"] > 0)
@@ -256,21 +246,13 @@ def agreement_of_shares(
     human: pd.DataFrame, detected: pd.DataFrame, labels: Sequence[str], *, n_resamples: int = 2000, seed: int = 7
 ) -> pd.DataFrame:
     """Return for each label how well a detector's share per speaker orders speakers as the human share does (rho)."""
-    import pandas as pd
-
     both = human.merge(detected, on=_KEY, suffixes=("", " detected"), validate="one_to_one")
     rows = []
     for label in labels:
+        own, other = both[label], both[f"{label} detected"]
         found = correlation(
-            both[label], both[f"{label} detected"], clusters=both["dialogue_id"], n_resamples=n_resamples, rng=seed,
-            p_value="none", name=f"rho of {label} shares",
+            own, other, clusters=both["dialogue_id"], n_resamples=n_resamples, rng=seed, p_value="none",
+            name=f"rho of {label} shares",
         )  # fmt: skip
-        rows.append(
-            {
-                "label": label,
-                "estimate": found,
-                "human": both[label].mean(),
-                "detected": both[f"{label} detected"].mean(),
-            }
-        )
-    return pd.DataFrame(rows)
+        rows.append((label, found, own.mean(), other.mean()))
+    return pd.DataFrame(rows, columns=["label", "estimate", "human", "detected"])

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
-from anima.corpora import load_corpus
 from anima.detectors import (
     CrossValidation,
     EmbeddingHead,
@@ -30,7 +30,7 @@ from anima.detectors import (
     with_context,
 )
 from anima.embedding import CachedEmbedder, get_embedder
-from anima.findings.record import Claim, Finding, Material, Measurement
+from anima.findings.record import Claim, Finding, Material, Measurement, load_materials, stated
 from anima.lexicon import learn
 from anima.settings import data_path
 from anima.stats import bootstrap_sums
@@ -39,11 +39,9 @@ from anima.text import count_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pandas as pd
-    from numpy.typing import NDArray
-
     from anima.corpora import Corpus
     from anima.detectors import Detector
+    from anima.detectors.crossval import Statistic
     from anima.findings.casino_outcomes import Family
     from anima.lexicon import PhraseLexicon
     from anima.lexicon.phrases import Scores
@@ -60,19 +58,24 @@ EXAMPLES: Final = "findings/casino_errors.toml"
 NOTHING: Final = "(nothing instead)"
 #: The rule that the reference baseline used: precision, support, and nothing shrunk.
 FIXED_RULE: Final[Mapping[str, Any]] = {"min_precision": 0.6, "min_support": 5, "prior": 0.0}
+#: Pairs of detectors whose difference is reported: label (None: the mean of all), statistic, detector, rival.
+GAPS: Final[tuple[tuple[str | None, Statistic, str, str], ...]] = (
+    ("elicit-pref", "kappa", PHRASES, HAND), ("promote-coordination", "kappa", PHRASES, HAND), (None, "f1", PHRASES, FEW),
+    (None, "f1", BEST, TFIDF), (None, "f1", BEST, PHRASES), (None, "f1", CONTEXT, PLAIN),
+)  # fmt: skip
+STATED: Final = stated("casino_recall")
+LIMITS: Final = STATED.limits
+_KEY: Final = ["utterance_id", "dialogue_id", "speaker"]
 _BINS: Final[Mapping[str, tuple[float, ...]]] = {"words": (0, 8, 16, 28), "place in the dialogue": (0, 0.25, 0.5, 0.75)}
 
 
 def load(corpus: str = "auto") -> Corpus:
-    """Load CaSiNo: "auto" takes it where it is installed, else the sample; "sample" the sample; else a folder."""
-    named = "casino" if corpus in ("auto", "sample") else corpus
-    return load_corpus(named, sample=True if corpus == "sample" else None)
+    """Load CaSiNo; see :func:`~anima.findings.record.load_materials`."""
+    return load_materials(corpus, "casino")[0]
 
 
 def structure(corpus: Corpus) -> pd.DataFrame:
     """Return what the corpus holds, counted: one row per fact."""
-    import pandas as pd
-
     kinds = corpus.utterances["kind"].value_counts()
     texts = corpus.utterances.loc[corpus.utterances["kind"] == "button", "text"].value_counts()
     frame = corpus.labelled(SCHEME)
@@ -96,24 +99,18 @@ def structure(corpus: Corpus) -> pd.DataFrame:
 def label_counts(corpus: Corpus) -> pd.DataFrame:
     """Return each label with the number and share of annotated utterances, the commonest first."""
     table = corpus.labelled(SCHEME)[list(corpus.label_names(SCHEME))]
-    found = (
-        table.sum().sort_values(ascending=False, kind="stable").rename("utterances").rename_axis("label").reset_index()
-    )
+    found = table.sum().sort_values(ascending=False, kind="stable").rename_axis("label").reset_index(name="utterances")
     return found.assign(share=found["utterances"] / len(table))
 
 
 @cache
 def earlier() -> pd.DataFrame:
     """Return what an earlier lexicon scored: every version, category and label (source: ``corpora/findings/README.md``)."""
-    import pandas as pd
-
     return pd.read_csv(data_path(EARLIER), dtype={"version": str})
 
 
 def examples() -> pd.DataFrame:
     """Return the written messages that resemble the detector's errors: ``kind, label, text``."""
-    import pandas as pd
-
     return pd.DataFrame(tomllib.loads(data_path(EXAMPLES).read_text(encoding="utf-8"))["example"])
 
 
@@ -147,35 +144,24 @@ class Recall:
 
     def unseen(self) -> pd.DataFrame:
         """Return the head's decisions on the messages of dialogues without annotation: ids and one column per label."""
-        import pandas as pd
-
         chat = self.corpus.utterances[self.corpus.utterances["kind"] == "message"]
         chat = chat[~chat["dialogue_id"].isin(set(self.frame["dialogue_id"]))].reset_index(drop=True)
         if not len(chat):
-            return pd.DataFrame(columns=["utterance_id", "dialogue_id", "speaker", *self.labels])
-        found = self.head.predict(Texts(chat["text"].tolist(), embedder=self.embedder))
-        return chat[["utterance_id", "dialogue_id", "speaker"]].join(found)
+            return pd.DataFrame(columns=[*_KEY, *self.labels])
+        return chat[_KEY].join(self.head.predict(Texts(chat["text"].tolist(), embedder=self.embedder)))
 
     def held_out(self, name: str = BEST) -> pd.DataFrame:
         """Return a detector's held-out decisions: ids and one column per label."""
-        import pandas as pd
-
-        found = pd.DataFrame(self.cv.predicted[name], columns=self.labels)
-        return self.frame[["utterance_id", "dialogue_id", "speaker"]].join(found)
-
-    def part(self, mask: NDArray[np.bool_]) -> CrossValidation:
-        """Return the cross-validation cut down to some utterances."""
-        cv = self.cv
-        predicted = {name: values[mask] for name, values in cv.predicted.items()}
-        scores = {name: values[mask] for name, values in cv.scores.items()}
-        rows = cv.rows[mask].reset_index(drop=True)
-        return replace(cv, rows=rows, truth=cv.truth[mask], predicted=predicted, scores=scores)
+        return self.frame[_KEY].join(pd.DataFrame(self.cv.predicted[name], columns=self.labels))
 
     def without_repeats(self) -> CrossValidation:
         """Return the cross-validation without utterances whose text also stands in another dialogue."""
-        plain = self.frame["text"].map(bare)
-        homes = self.frame["dialogue_id"].groupby(plain).transform("nunique")
-        return self.part((homes == 1).to_numpy())
+        homes = self.frame["dialogue_id"].groupby(self.frame["text"].map(bare)).transform("nunique")
+        kept, cv = (homes == 1).to_numpy(), self.cv
+        predicted = {name: values[kept] for name, values in cv.predicted.items()}
+        scores = {name: values[kept] for name, values in cv.scores.items()}
+        rows = cv.rows[kept].reset_index(drop=True)
+        return replace(cv, rows=rows, truth=cv.truth[kept], predicted=predicted, scores=scores)
 
 
 def detectors(seed: int = 7) -> list[Detector]:
@@ -193,8 +179,10 @@ def compare(corpus: Corpus, *, folds: int = 5, n_resamples: int = 2000, seed: in
     frame["words"] = [float(count_words(text)) for text in frame["text"]]
     frame["place in the dialogue"] = frame["turn"] / frame["dialogue_id"].map(last).clip(lower=1)
     embedder = CachedEmbedder(get_embedder("bundled"), memory=1 << 15)
-    options: dict[str, Any] = {"folds": folds, "seed": seed, "n_resamples": n_resamples, "embedder": embedder}
-    cv = cross_validate(detectors(seed), frame, list(corpus.label_names(SCHEME)), exclusive=False, **options)
+    cv = cross_validate(
+        detectors(seed), frame, list(corpus.label_names(SCHEME)), exclusive=False, folds=folds, seed=seed,
+        n_resamples=n_resamples, embedder=embedder,
+    )  # fmt: skip
     return Recall(corpus, frame, cv, embedder)
 
 
@@ -202,8 +190,6 @@ def curve(
     found: Recall, names: Sequence[str] = (PHRASES, TFIDF, BEST), *, parts: Sequence[int] = (16, 8, 4, 2)
 ) -> pd.DataFrame:
     """Return macro-F1 by number of training dialogues: a sixteenth, an eighth … of a fold's, and all of them."""
-    import pandas as pd
-
     cv = found.cv
     per_fold = cv.rows.groupby("fold")["group"].nunique()
     whole = int(per_fold.sum() - per_fold.max())
@@ -253,22 +239,17 @@ def confusions(found: Recall, name: str = BEST) -> pd.DataFrame:
 
     An utterance with several wrong labels counts for each. ``share`` is of the utterances with the missed label.
     """
-    import pandas as pd
-
     truth, predicted = found.cv.truth, found.cv.predicted[name]
     missed, extra = truth & ~predicted, predicted & ~truth
     table = np.column_stack([missed.T.astype(int) @ extra, missed[~extra.any(axis=1)].sum(axis=0)])
     frame = pd.DataFrame(table, index=found.labels, columns=[*found.labels, NOTHING]).rename_axis("missed")
     long = frame.reset_index().melt("missed", var_name="instead", value_name="utterances")
-    return long.assign(
-        share=long["utterances"] / long["missed"].map(dict(zip(found.labels, truth.sum(axis=0), strict=True)))
-    )
+    support = dict(zip(found.labels, truth.sum(axis=0), strict=True))
+    return long.assign(share=long["utterances"] / long["missed"].map(support))
 
 
 def by_bin(found: Recall, names: Sequence[str] = (PHRASES, BEST)) -> pd.DataFrame:
     """Return F1 over all label decisions (micro-F1) by length of the utterance and by its place in the dialogue."""
-    import pandas as pd
-
     rows = []
     for measure, edges in _BINS.items():
         bins = np.digitize(found.frame[measure], edges[1:])
@@ -284,21 +265,16 @@ def by_bin(found: Recall, names: Sequence[str] = (PHRASES, BEST)) -> pd.DataFram
                     lambda sums: 2 * sums[:, 0] / sums[:, 1], terms, clusters=found.frame["dialogue_id"][mask],
                     n_resamples=found.cv.n_resamples, rng=found.cv.seed, name=f"micro-F1, {name}, {measure} {title}",
                 )  # fmt: skip
-                rows.append(
-                    {"measure": measure, "bin": title, "detector": name, "estimate": estimate, "n": int(mask.sum())}
-                )
-    return pd.DataFrame(rows)
+                rows.append((measure, title, name, estimate, int(mask.sum())))
+    return pd.DataFrame(rows, columns=["measure", "bin", "detector", "estimate", "n"])
 
 
 def error_ids(found: Recall, name: str = BEST, most: int = 10) -> pd.DataFrame:
     """Return for each label and kind of error its number and the ids of the most confident ones."""
-    import pandas as pd
-
     rows = []
     for label in found.labels:
-        frame = found.cv.errors(name, label)
-        for kind, group in frame.groupby("error"):
-            rows.append({"label": label, "error": kind, "n": len(group), "ids": list(group["id"].head(most))})
+        for kind, group in found.cv.errors(name, label).groupby("error"):
+            rows.append((label, kind, len(group), list(group["id"].head(most))))
     return pd.DataFrame(rows, columns=["label", "error", "n", "ids"])
 
 
@@ -316,11 +292,9 @@ def record(
     """
     from anima.findings.casino_outcomes import CONSTANT, OUTCOMES
 
-    cv = found.cv
-    measurements: list[Measurement] = []
-    claims: list[Claim] = []
-    common: dict[str, Any] = {"genre": "negotiation chat", "language": "en"}
-    trivial = cv.detectors[0]
+    cv, trivial = found.cv, found.cv.detectors[0]
+    measured = partial(Measurement, genre="negotiation chat", language="en")
+    measurements, claims = [], list(STATED.claims)
     shown = [e for e in cv.per_class().estimates if e.extra["detector"] in (trivial, HAND, PHRASES, BEST)]
     board = {(e.extra["detector"], e.extra["label"], e.extra["statistic"]): e for e in shown}
     board |= {(e.extra["detector"], "macro", e.extra["statistic"]): e for e in cv.macro().estimates}
@@ -329,54 +303,31 @@ def record(
         if name == trivial or (name == HAND and label not in (*RULES, "macro")):
             continue
         what = "ten negotiation strategies" if label == "macro" else f"{label} in negotiation"
-        base, fair = board[trivial, label, statistic], name != HAND
-        key, text = f"{label}/{name}/{statistic}", f"{what}, by {name}"
-        measurements.append(Measurement(key, text, estimate, baseline=base, held_out=fair, **common))
-
-    def gap(one: str, other: str, statistic: Any, label: str | None, text: str) -> None:
+        base, key = board[trivial, label, statistic], f"{label}/{name}/{statistic}"
+        measurements.append(measured(key, f"{what}, by {name}", estimate, base, held_out=name != HAND))
+    told = {claim.by: claim.text for claim in claims}
+    for label, statistic, one, other in GAPS:
         key = f"{label or 'macro'}/{statistic}/{one} less {other}"
-        estimate = cv.difference(one, other, statistic, label)
-        measurements.append(Measurement(key, text, estimate, held_out=HAND not in (one, other), **common))
-        claims.append(Claim(text, key, 0.0))
-
-    for label in RULES:
-        gap(
-            PHRASES,
-            HAND,
-            "kappa",
-            label,
-            f"Learnt phrases agree with annotators on {label} better than the hand lexicon",
-        )
-    claims.append(Claim("Learnt phrases reach a kappa of .55 on elicit-pref", f"elicit-pref/{PHRASES}/kappa", 0.55))
-    gap(PHRASES, FEW, "f1", None, "Learnt phrases have a higher macro-F1 than centroids of 32 examples a label")
-    gap(BEST, TFIDF, "f1", None, "Embeddings beside TF-IDF raise macro-F1")
-    gap(BEST, PHRASES, "f1", None, "The best head has a higher macro-F1 than learnt phrases")
-    gap(
-        CONTEXT,
-        PLAIN,
-        "f1",
-        None,
-        "The message before helps: embeddings with context have a higher macro-F1 than without",
-    )
+        gap = cv.difference(one, other, statistic, label)
+        measurements.append(measured(key, told[key], gap, held_out=HAND not in (one, other)))
     for name, family in families.items():
         for outcome in OUTCOMES.values():
-            key, estimate = f"outcomes/{name}/{outcome}", family.strongest(outcome)
-            text = f"{outcome} of a speaker, from {name}"
-            measurements.append(Measurement(key, text, estimate, tolerance=0.02, **common))
+            key, strongest = f"outcomes/{name}/{outcome}", family.strongest(outcome)
+            measurements.append(measured(key, f"{outcome} of a speaker, from {name}", strongest, tolerance=0.02))
             if name.endswith(CONSTANT):
-                side: Literal["above", "below"] = "below" if estimate.value < 0 else "above"
-                claims.append(Claim(f"Some density goes with {outcome} ({name})", key, 0.0, side))
+                text = f"Some density goes with {outcome} ({name})"
+                claims.append(Claim(text, key, 0.0, "below" if strongest.value < 0 else "above"))
     return Finding.make(
         "casino_recall",
-        title="What a lexicon misses, phrases learnt from labelled dialogues find; heads find more",
+        title=STATED.title,
         answer=answer(found),
         measurements=measurements,
         claims=claims,
-        limits=list(LIMITS),
+        limits=LIMITS,
         materials=[Material.of(found.corpus)],
         parameters=parameters,
         embedder=found.embedder.id,
-        data=("lexicon/lexicon.toml", "negation/en.toml", EARLIER),
+        data=("lexicon/lexicon.toml", "negation/en.toml", EARLIER, "findings/casino_recall.toml"),
         records={"labels": label_counts(found.corpus), "errors": error_ids(found), "outcomes": again},
     )
 
@@ -395,23 +346,3 @@ def answer(found: Recall) -> str:
         f"lexicon, {kappa[HAND]:.2f} by ours, {kappa[PHRASES]:.2f} by phrases learnt from other dialogues, {kappa[BEST]:.2f} by a "
         f"trained head. Macro-F1 over ten labels: {f1[PHRASES]:.2f} by phrases, {f1[BEST]:.2f} by the head."
     )
-
-
-LIMITS: Final = (
-    "One corpus, one task, English, crowd workers paid by points: nothing is said of other negotiations.",
-    "Three annotators, agreement measured on ten dialogues, one set of labels published: a detector cannot be told from "
-    "an annotator here. The authors left promote-coordination and showing-empathy out of their own analysis for low "
-    "agreement; both are weak gold.",
-    "The hand lexicon is not held out: some of its opening triggers came from an earlier lexicon that was read off this "
-    "corpus. It has a category for two of the ten labels.",
-    "Phrases and heads are held out by dialogue, but their make was not: the bars that phrases choose from, the longest "
-    "phrase, the n-grams, the weight of the embeddings and the strengths that heads choose from were picked with "
-    "five-fold scores on these same dialogues in view. What a fold chooses (bars, strength, thresholds) it chooses on "
-    "inner folds of its training dialogues.",
-    "Few-shot centroids give every message one label and depend on the examples drawn; one draw is shown.",
-    "One detector looks at the message before, none further back; some labels (a question back, an answer to a need) can "
-    "only be told from there.",
-    "Intervals resample dialogues and take the trained detectors as given.",
-    "Outcomes are correlations after the fact, and small; satisfaction and liking are single items with a ceiling, and "
-    "points are traded between the two speakers.",
-)

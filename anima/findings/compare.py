@@ -11,7 +11,7 @@ from anima.stats import Presentable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from anima.findings.record import Finding, Measurement
+    from anima.findings.record import Finding
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,8 @@ class Difference:
     @property
     def within(self) -> bool:
         """Whether the two values are equal to the tolerance; undefined equals undefined."""
-        if math.isnan(self.published) or math.isnan(self.rerun):
-            return math.isnan(self.published) and math.isnan(self.rerun)
-        return abs(self.published - self.rerun) <= self.tolerance
+        both_undefined = math.isnan(self.published) and math.isnan(self.rerun)
+        return both_undefined or abs(self.published - self.rerun) <= self.tolerance
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,7 @@ class Comparison(Presentable):
         """Return one row per measurement of both runs."""
         import pandas as pd
 
-        rows = [
-            {"key": d.key, "published": d.published, "rerun": d.rerun, "within": d.within} for d in self.differences
-        ]
+        rows = [(item.key, item.published, item.rerun, item.within) for item in self.differences]
         return pd.DataFrame(rows, columns=["key", "published", "rerun", "within"])
 
     def summary(self) -> str:
@@ -77,12 +74,14 @@ class Comparison(Presentable):
         if not self.changed and not self.missing and not self.added:
             return f"{self.name}: identical with the published run."
         off = [item for item in self.differences if not item.within]
-        parts = [f"differs from the published run in {', '.join(self.changed) or 'nothing but its measurements'}"]
-        agree = f"{len(self.differences) - len(off)} of {len(self.differences)} numbers are equal within tolerance"
+        size = len(self.differences)
+        parts = [
+            f"differs from the published run in {', '.join(self.changed) or 'nothing but its measurements'}",
+            f"{size - len(off)} of {size} numbers are equal within tolerance",
+        ]
         if off:
             worst = max(off, key=lambda item: abs(item.published - item.rerun))
-            agree += f"; farthest is {worst.key}: {worst.published:.3f} published, {worst.rerun:.3f} now"
-        parts += [agree]
+            parts.append(f"farthest is {worst.key}: {worst.published:.3f} published, {worst.rerun:.3f} now")
         parts += [f"missing: {', '.join(self.missing)}"] if self.missing else []
         parts += [f"new: {', '.join(self.added)}"] if self.added else []
         return f"{self.name}: {'; '.join(parts)}."
@@ -90,17 +89,12 @@ class Comparison(Presentable):
 
 def compare_findings(published: Finding, rerun: Finding) -> Comparison:
     """Compare two runs of one finding, number by number and receipt by receipt."""
-    old: dict[str, Measurement] = {item.key: item for item in published.measurements}
-    new = {item.key: item for item in rerun.measurements}
-    return Comparison(
-        name=published.name,
-        changed=tuple(published.receipt.differences(rerun.receipt)),
-        differences=tuple(
-            Difference(key, old[key].estimate.value, new[key].estimate.value, old[key].tolerance)
-            for key in old
-            if key in new
-        ),
-        missing=tuple(key for key in old if key not in new),
-        added=tuple(key for key in new if key not in old),
-        sample=rerun.sample,
+    old, new = ({item.key: item for item in run.measurements} for run in (published, rerun))
+    both = (
+        Difference(key, old[key].estimate.value, new[key].estimate.value, old[key].tolerance)
+        for key in old
+        if key in new
     )
+    missing, added = tuple(key for key in old if key not in new), tuple(key for key in new if key not in old)
+    changed = tuple(published.receipt.differences(rerun.receipt))
+    return Comparison(published.name, changed, tuple(both), missing, added, rerun.sample)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
-from anima.corpora import load_corpus
 from anima.detectors import (
     EmbeddingHead,
     FewShotCentroids,
@@ -23,28 +23,21 @@ from anima.detectors import (
 from anima.embedding import get_embedder
 from anima.findings.delidata_changes import CATEGORY, CONTEXT, DATA
 from anima.findings.delidata_gain import OUTCOMES
-from anima.findings.record import Claim, Finding, Material, Measurement
-from anima.stats import Estimate, auc, bootstrap
-from anima.stats.folds import grouped_folds
-from anima.stats.weighted import midranks
+from anima.findings.record import Finding, Material, Measurement, load_materials, stated
+from anima.stats import Estimate, auc, grouped_folds
+from anima.stats.separation import auc_difference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pandas as pd
-    from numpy.typing import NDArray
 
     from anima.corpora import Corpus
     from anima.detectors import CrossValidation, Detector
     from anima.findings.delidata_changes import Changes
 
-    Floats = NDArray[np.float64]
-
 
 def load(corpus: str = "auto") -> Corpus:
-    """Load DeliData: "auto" takes it where it is installed, else the sample; "sample" the sample; else a folder."""
-    named = "delidata" if corpus in ("auto", "sample") else corpus
-    return load_corpus(named, sample=True if corpus == "sample" else None)
+    """Load DeliData; see :func:`~anima.findings.record.load_materials`."""
+    return load_materials(corpus, "delidata")[0]
 
 
 LENGTH, TFIDF, EMBEDDING, MESSAGE = "its length", "its words (TF-IDF)", "its meaning (embedding)", "the whole message"
@@ -64,7 +57,6 @@ def held_out_scores(changes: Changes, *, folds: int = 5, seed: int = 7) -> pd.Da
     Cards are masked in the text. Logistic regressions, fitted on the groups of the other folds; the strength of their
     penalty is scikit-learn's default, chosen on nothing.
     """
-    import pandas as pd
     from sklearn.compose import ColumnTransformer
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -106,19 +98,12 @@ def ceiling(changes: Changes, scores: pd.DataFrame, *, n_resamples: int = 2000, 
     Groups are resampled. AUC .5 is chance; a reader who compares the cards with the speaker's last proposal would have 1.
     """
     frame = changes.proposals
-    truth, owner = frame["new_proposal"].to_numpy(dtype=bool), frame["dialogue_id"].to_numpy()
-    options: dict[str, Any] = {"clusters": owner, "n_resamples": n_resamples, "rng": seed}
-    found = {name: auc(scores[name], truth.astype(float), name=f"AUC of {name}", **options) for name in SYSTEMS}
-
-    def area(values: Floats, flags: NDArray[np.bool_]) -> float:
-        n = int(flags.sum())
-        return float((midranks(values)[flags].sum() - n * (n + 1) / 2) / (n * (len(flags) - n)))
-
+    truth = frame["new_proposal"].to_numpy(dtype=float)
+    options: dict[str, Any] = {"clusters": frame["dialogue_id"].to_numpy(), "n_resamples": n_resamples, "rng": seed}
+    found = {name: auc(scores[name], truth, name=f"AUC of {name}", **options) for name in SYSTEMS}
     for name, rival in PAIRS:
         key = f"{name} less {rival}"
-        found[key] = bootstrap(
-            lambda a, b, y: area(a, y) - area(b, y), scores[name], scores[rival], truth, name=f"AUC of {key}", **options
-        )
+        found[key] = auc_difference(scores[name], scores[rival], truth, name=f"AUC of {key}", **options)
     return found
 
 
@@ -141,32 +126,15 @@ def detect(corpus: Corpus, *, folds: int = 5, n_resamples: int = 2000, seed: int
     ]  # fmt: skip
     found = {}
     for scheme in SCHEMES:
-        frame = corpus.labelled(scheme)
-        groups = min(folds, frame["dialogue_id"].nunique())
-        found[scheme] = cross_validate(
-            detectors,
-            frame,
-            list(corpus.label_names(scheme)),
-            folds=groups,
-            seed=seed,
-            embedder=embedder,
-            n_resamples=n_resamples,
-        )
+        frame, names = corpus.labelled(scheme), list(corpus.label_names(scheme))
+        options: dict[str, Any] = {"folds": min(folds, frame["dialogue_id"].nunique()), "seed": seed}
+        found[scheme] = cross_validate(detectors, frame, names, embedder=embedder, n_resamples=n_resamples, **options)
     return found
 
 
 BEST: Final = "embeddings + TF-IDF"
-LIMITS: Final = (
-    "The tracked state is its authors' approximation: a question that names a card overwrites what its asker is taken to "
-    "hold. Only proposals and submissions state a choice.",
-    "The ceiling is that of linear models on words and on one sentence embedding; it says what these find in the proposals "
-    "of one corpus, not what no reader could.",
-    "Everything here is observed, nothing assigned: what precedes a changed submission, or goes with gain, need not cause it.",
-    "One task with one right answer, in English, among crowd workers; the labels are one annotation each.",
-    "The written lexicon was not developed on DeliData, the wide list of words was written for this comparison; both find a "
-    "few changes in a hundred.",
-    "Figures of the earlier lexicon are carried from its release; its list of words for submissions is not known, ours differ.",
-)
+STATED: Final = stated("delidata_ceiling")
+LIMITS: Final = STATED.limits
 
 
 def record(
@@ -181,47 +149,42 @@ def record(
     labels: Mapping[str, CrossValidation],
     parameters: Mapping[str, Any],
 ) -> Finding:
-    """Gather the finding from :func:`~anima.findings.delidata_changes.score_words`, :func:`ceiling`,
-    :func:`~anima.findings.delidata_changes.before_submission`, :func:`~anima.findings.delidata_gain.outcome_counts`,
-    :func:`~anima.findings.delidata_gain.gain_correlations` and
-    :func:`detect`.
+    """Gather the finding.
+
+    Parameters
+    ----------
+    words, before
+        Of ``score_words`` and ``before_submission`` of :mod:`anima.findings.delidata_changes`.
+    areas, labels
+        Of :func:`ceiling` and :func:`detect`.
+    outcomes, gains
+        Of ``outcome_counts`` and ``gain_correlations`` of :mod:`anima.findings.delidata_gain`.
     """
     seen: list[Measurement] = []
 
     def add(key: str, capability: str, estimate: Estimate, **details: Any) -> None:
-        seen.append(Measurement(key, capability, estimate, genre=GENRE, **details))
+        seen.append(Measurement(key, capability, estimate, genre="group chat on a reasoning task", **details))
 
-    for row in words.to_dict("records"):
-        if row["words"] == CATEGORY:
-            base = Estimate(f"precision of every unit: {row['definition']}", changes.unit(row["definition"])[1].mean())
-            told = f"a change of mind ({row['definition']}), told by self-correction phrases"
-            baseline = base if row["statistic"] == "precision" else None
-            add(
-                f"{CATEGORY}/{row['definition']}/{row['statistic']}",
-                told,
-                row["estimate"],
-                baseline=baseline,
-            )
+    for row in words[words["words"] == CATEGORY].to_dict("records"):
+        definition, statistic = row["definition"], row["statistic"]
+        base = Estimate(f"precision of every unit: {definition}", changes.unit(definition)[1].mean())
+        told = f"a change of mind ({definition}), told by self-correction phrases"
+        key = f"{CATEGORY}/{definition}/{statistic}"
+        add(key, told, row["estimate"], baseline=base if statistic == "precision" else None)
     for name, estimate in areas.items():
         chance = Estimate("AUC of chance", 0.5) if " less " not in name else None
-        add(
-            f"ceiling/{name}",
-            "a proposal that differs from the speaker's last one, cards masked",
-            estimate,
-            held_out=True,
-            baseline=chance,
-        )
+        told = "a proposal that differs from the speaker's last one, cards masked"
+        add(f"ceiling/{name}", told, estimate, held_out=True, baseline=chance)
     for row in before.to_dict("records"):
-        add(
-            f"before a changed submission/{row['event']}", f"changed submissions after: {row['event']}", row["estimate"]
-        )
+        event = row["event"]
+        add(f"before a changed submission/{event}", f"changed submissions after: {event}", row["estimate"])
     for name, estimate in outcomes.items():
         add(f"outcome/{name}", "what groups reach", estimate)
     for row in gains.to_dict("records"):
-        add(f"{row['outcome']}/{row['count']}", f"{OUTCOMES[row['outcome']]}, by {row['count']}", row["rho"])
+        key, told = f"{row['outcome']}/{row['count']}", f"{OUTCOMES[row['outcome']]}, by {row['count']}"
+        add(key, told, row["rho"])
         if row["count"] != "messages":
-            told = f"{OUTCOMES[row['outcome']]}, by {row['count']} at equal length"
-            add(f"{row['outcome']}/{row['count']}/partial", told, row["partial"])
+            add(f"{key}/partial", f"{told} at equal length", row["partial"])
     for scheme, result in labels.items():
         told = f"annotation {scheme} of a message"
         trivial = {e.extra["statistic"]: e for e in result.macro().estimates if e.extra["detector"] == "majority"}
@@ -229,64 +192,22 @@ def record(
             which, name = estimate.extra["statistic"], estimate.extra["detector"]
             add(f"{scheme}/{name}/macro-{which}", told, estimate, held_out=True, baseline=trivial[which])
         for estimate in result.per_class(BEST).estimates:
-            if estimate.extra["statistic"] in ("f1", "kappa"):
-                key = f"{scheme}/{estimate.extra['label']}/{estimate.extra['statistic']}"
-                add(key, f"{told}: {estimate.extra['label']}", estimate, held_out=True)
+            label, which = estimate.extra["label"], estimate.extra["statistic"]
+            if which in ("f1", "kappa"):
+                add(f"{scheme}/{label}/{which}", f"{told}: {label}", estimate, held_out=True)
     return Finding.make(
         "delidata_ceiling",
-        title="A change of mind shows in what was said before, hardly in the message itself",
+        title=STATED.title,
         answer=answer(changes, areas, before, gains),
         measurements=seen,
-        claims=list(CLAIMS),
-        limits=list(LIMITS),
+        claims=STATED.claims,
+        limits=LIMITS,
         materials=[Material.of(corpus)],
         parameters=parameters,
         embedder=get_embedder("bundled").id,
-        data=(DATA, "lexicon/lexicon.toml", "negation/en.toml"),
+        data=(DATA, "lexicon/lexicon.toml", "negation/en.toml", "findings/delidata_ceiling.toml"),
         records={"definitions": changes.counts().drop(columns="rate"), "mentions": changes.mentions()},
     )
-
-
-GENRE: Final = "group chat on a reasoning task"
-CLAIMS: Final = (
-    Claim(
-        "Self-correction phrases find a message that names a card better than chance does",
-        f"{CATEGORY}/names a card/kappa",
-        0.0,
-    ),
-    Claim(
-        "Self-correction phrases find a proposal that differs better than chance does",
-        f"{CATEGORY}/complete proposal differs/kappa",
-        0.0,
-    ),
-    Claim(
-        "They find more than one in twenty of the proposals that differ",
-        f"{CATEGORY}/complete proposal differs/recall",
-        0.05,
-    ),
-    Claim(
-        "A message with its cards masked tells a changed proposal better than chance does", f"ceiling/{MESSAGE}", 0.5
-    ),
-    Claim("It tells it well (AUC above .7)", f"ceiling/{MESSAGE}", 0.7),
-    Claim("What went before adds to the message", f"ceiling/{BOTH} less {MESSAGE}", 0.0),
-    Claim(
-        "Changed submissions more often follow a self-correction phrase of the participant",
-        f"before a changed submission/own {CATEGORY}",
-        1.0,
-    ),
-    Claim("They more often follow reasoning by others", "before a changed submission/others' Reasoning", 1.0),
-    Claim(
-        "They more often follow a proposal of others that differs",
-        "before a changed submission/others' sets that differ",
-        1.0,
-    ),
-    Claim("Groups gain in tracked performance", "outcome/mean gain", 0.0),
-    Claim("Groups with more reasoning gain more, also at equal length", "gain/Reasoning/partial", 0.0),
-    Claim("The same holds of exactly right submissions", "gain_exact/Reasoning/partial", 0.0),
-    Claim("Groups with more self-correction gain more", f"gain/{CATEGORY}", 0.0),
-    Claim("The type of a message is told with a mean kappa above .74", f"type/{BEST}/macro-kappa", 0.74),
-    Claim("The target of a message is told with a macro-F1 above .72", f"target/{BEST}/macro-f1", 0.72),
-)
 
 
 def answer(changes: Changes, areas: Mapping[str, Estimate], before: pd.DataFrame, gains: pd.DataFrame) -> str:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from anima.lexicon import Phrase, PhraseLexicon, scan_many
 from anima.settings import data_path
@@ -20,7 +21,6 @@ from anima.stats import adjust_p, bootstrap_sums, cohen_kappa, confusion_terms, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from anima.corpora import Corpus
@@ -53,8 +53,6 @@ def _data() -> dict[str, Any]:
 
 def earlier() -> pd.DataFrame:
     """Return what an earlier lexicon scored on the same messages, as written down with its source in the data file."""
-    import pandas as pd
-
     return pd.DataFrame(_data()["earlier"]["rows"]).assign(words=_data()["earlier"]["name"])
 
 
@@ -106,8 +104,6 @@ class Changes:
 
     def counts(self, *, n_resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
         """Return each definition with its number of changes and of units, and the base rate with its interval by group."""
-        import pandas as pd
-
         rows = []
         for name in DEFINITIONS:
             frame, changes = self.unit(name)
@@ -116,25 +112,18 @@ class Changes:
                 lambda s: s[:, 0] / s[:, 1], np.column_stack([changes, np.ones(len(frame))]), clusters=frame["dialogue_id"],
                 n_resamples=n_resamples, rng=seed, name=f"base rate: {name}",
             )  # fmt: skip
-            rows.append(
-                {"definition": name, "changes": int(changes.sum()), "of": len(frame), "unit": unit, "rate": rate}
-            )
-        return pd.DataFrame(rows)
+            rows.append((name, int(changes.sum()), len(frame), unit, rate))
+        return pd.DataFrame(rows, columns=["definition", "changes", "of", "unit", "rate"])
 
     def mentions(self) -> pd.DataFrame:
         """Return what the messages that name a card are: how many leave the state as it was, are the speaker's first, ask."""
-        import pandas as pd
-
         told = self.messages[self.messages["mention"]]
         kinds = {
             "leave the tracked state as it was": ~told["moved"], "are the speaker's first": told["first_mention"],
             "sit in Probing messages": told["Probing"], "change a state that was there": told["changed"],
         }  # fmt: skip
-        rows = [
-            {"messages that name a card and …": name, "n": int(flag.sum()), "share": flag.mean()}
-            for name, flag in kinds.items()
-        ]
-        return pd.DataFrame(rows)
+        rows = [(name, int(flag.sum()), flag.mean()) for name, flag in kinds.items()]
+        return pd.DataFrame(rows, columns=["messages that name a card and …", "n", "share"])
 
 
 class _Group:
@@ -192,13 +181,10 @@ class _Group:
         rest = sum((marks for speaker, marks in since if speaker != row.speaker), np.zeros(len(self.names)))
         turn = self.submitted.get(row.speaker, -1)
         differ = sum(other != before for speaker, other, at in self.log if at > turn and speaker != row.speaker)
-        found = {
-            "changed": cards != before,
-            "first": row.speaker not in self.submitted,
-            "others' sets that differ": differ,
-        }
-        found |= {f"own {name}": value for name, value in zip(self.names, own, strict=True)}
-        found |= {f"others' {name}": value for name, value in zip(self.names, rest, strict=True)}
+        first = row.speaker not in self.submitted
+        found: dict[str, Any] = {"changed": cards != before, "first": first, "others' sets that differ": differ}
+        for side, counts in (("own", own), ("others'", rest)):
+            found |= {f"{side} {name}": value for name, value in zip(self.names, counts, strict=True)}
         self.held[row.speaker] = cards
         self.begin[row.speaker], self.submitted[row.speaker] = len(self.marks), row.turn
         self.state = {speaker: frozenset(held) for speaker, held in row.state.items()}
@@ -211,8 +197,6 @@ def trace(corpus: Corpus) -> Changes:
     "Names a card" is a message in which the corpus' tracker found one; the tracked state is what its README calls an
     approximation of each participant's mind, and a submission is what the participant handed in.
     """
-    import pandas as pd
-
     frame = corpus.utterances
     chat = frame[frame["kind"] == "message"].reset_index(drop=True)
     table = chat[["utterance_id", "dialogue_id", "speaker", "turn", "text"]].assign(masked=chat["clean_text"])
@@ -263,8 +247,6 @@ def score_words(changes: Changes, *, n_resamples: int = 2000, seed: int = 7) -> 
         One row per definition, list and statistic, with the ``estimate`` (interval by group), how often the list
         ``fires`` and ``hits``. Lift is precision over base rate.
     """
-    import pandas as pd
-
     rows = []
     for definition in DEFINITIONS:
         frame, truth = changes.unit(definition)
@@ -272,20 +254,14 @@ def score_words(changes: Changes, *, n_resamples: int = 2000, seed: int = 7) -> 
             fires = (frame[f"own {words}"] if definition == SUBMISSION else frame[words]).to_numpy() > 0
             options: dict[str, Any] = {"clusters": frame["dialogue_id"], "n_resamples": n_resamples, "rng": seed}
             terms = confusion_terms(truth.astype(int), fires.astype(int), 2)
-            base = {
-                "definition": definition,
-                "words": words,
-                "fires": int(fires.sum()),
-                "hits": int((fires & truth).sum()),
-            }
             for statistic in STATISTICS:
                 name = f"{statistic} of {words}: {definition}"
                 if statistic == "kappa":
                     own = cohen_kappa(truth, fires, categories=[False, True], name=name, **options)
                 else:
                     own = bootstrap_sums(_SHARES[statistic], terms, name=name, **options)
-                rows.append(base | {"statistic": statistic, "estimate": own})
-    return pd.DataFrame(rows)
+                rows.append((definition, words, int(fires.sum()), int((fires & truth).sum()), statistic, own))
+    return pd.DataFrame(rows, columns=["definition", "words", "fires", "hits", "statistic", "estimate"])
 
 
 # Columns: neither, fires alone, change alone, both.
@@ -309,8 +285,6 @@ def before_submission(changes: Changes, *, n_resamples: int = 2000, seed: int = 
         One row per event: share of changed and of unchanged submissions with it, ``estimate`` (Mantel–Haenszel odds
         ratio) and ``plain`` (strata of the messages alone), ``p`` and ``holm``.
     """
-    import pandas as pd
-
     frame = changes.submissions
     lists, rows = word_lists(), []
     events = [(side, name) for side in ("own", "others'") for name in (*lists, "Probing", *TARGETS)]
@@ -319,14 +293,15 @@ def before_submission(changes: Changes, *, n_resamples: int = 2000, seed: int = 
         # Whether others wrote at all is compared among participants who wrote equally much themselves.
         among = "own" if name == "messages" else side
         strata = frame[f"{among} messages"].clip(upper=MOST_MESSAGES).astype(int).astype(str)
-        options: dict[str, Any] = {
-            "clusters": frame["dialogue_id"], "n_resamples": n_resamples, "rng": seed, "name": f"{side} {name}: odds ratio of a change",
-        }  # fmt: skip
-        event = frame[f"{side} {name}"].to_numpy() > 0
-        found = mantel_haenszel(event, frame["changed"], strata + frame["first"].astype(str), **options)
-        plain = mantel_haenszel(event, frame["changed"], strata, **options)
-        rows.append({
-            "event": f"{side} {name}", "changed": found.extra.get("with_outcome", math.nan),
-            "unchanged": found.extra.get("without_outcome", math.nan), "estimate": found, "plain": plain, "p": found.p_value,
-        })  # fmt: skip
-    return pd.DataFrame(rows).assign(holm=lambda f: adjust_p(f["p"]))
+        event = f"{side} {name}"
+        found, plain = (
+            mantel_haenszel(
+                frame[event].to_numpy() > 0, frame["changed"], of, clusters=frame["dialogue_id"], n_resamples=n_resamples,
+                rng=seed, name=f"{event}: odds ratio of a change",
+            )
+            for of in (strata + frame["first"].astype(str), strata)
+        )  # fmt: skip
+        shares = (found.extra.get(f"{which}_outcome", math.nan) for which in ("with", "without"))
+        rows.append((event, *shares, found, plain, found.p_value))
+    table = pd.DataFrame(rows, columns=["event", "changed", "unchanged", "estimate", "plain", "p"])
+    return table.assign(holm=adjust_p(table["p"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from anima.findings.delidata_changes import TARGETS, word_lists
 from anima.stats import Estimate, bootstrap_sums, correlation, max_t
@@ -13,7 +14,6 @@ from anima.stats.weighted import midranks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from anima.corpora import Corpus
@@ -30,18 +30,15 @@ COUNTS: Final = ("messages", "Probing", *TARGETS, "card mentions", CHANGES, "new
 def group_table(corpus: Corpus, changes: Changes) -> pd.DataFrame:
     """Return one row per group: its outcomes, and counts of messages, labels, changes and words."""
     outcomes = corpus.outcomes[corpus.outcomes["speaker"] == ""]
-    table = outcomes.pivot_table(index="dialogue_id", columns="name", values="value", dropna=False).loc[
-        list(corpus.dialogues["dialogue_id"])
-    ]
+    table = outcomes.pivot_table(index="dialogue_id", columns="name", values="value", dropna=False)
+    table = table.loc[list(corpus.dialogues["dialogue_id"])]
     renamed = {"changed": CHANGES, "mention": "card mentions", "new_proposal": "new proposals"}
     messages = changes.messages.assign(messages=True).rename(columns=renamed)
     table = table.join(messages.groupby("dialogue_id")[list(COUNTS)].sum()).fillna(dict.fromkeys(COUNTS, 0))
     steps = corpus.utterances.pivot_table(
         index="dialogue_id", columns="kind", values="performance_change", aggfunc="sum", fill_value=0
-    )
-    return table.assign(
-        **{f"gained at {kind}s": steps.reindex(columns=[kind], fill_value=0.0)[kind] for kind in ("message", "submit")}
-    )
+    ).reindex(columns=["message", "submit"], fill_value=0.0)
+    return table.assign(**{f"gained at {kind}s": steps[kind] for kind in steps})
 
 
 def outcome_counts(corpus: Corpus, *, n_resamples: int = 2000, seed: int = 7) -> dict[str, Estimate]:
@@ -55,24 +52,20 @@ def outcome_counts(corpus: Corpus, *, n_resamples: int = 2000, seed: int = 7) ->
     end = _right([cards or () for cards in speakers["submitted"]], right)
     options: dict[str, Any] = {"n_resamples": n_resamples, "rng": seed}
 
-    def share(name: str, hits: Floats, of: Floats, clusters: Any = None) -> Estimate:
-        return bootstrap_sums(
-            lambda s: s[:, 0] / s[:, 1], np.column_stack([hits, of]), clusters=clusters, name=name, **options
-        )
+    def share(name: str, hits: Floats, of: Floats | None = None, clusters: Any = None) -> Estimate:
+        terms = np.column_stack([hits, np.ones(len(hits)) if of is None else of])
+        return bootstrap_sums(lambda s: s[:, 0] / s[:, 1], terms, clusters=clusters, name=name, **options)
 
-    owner, every = speakers["dialogue_id"], np.ones(len(speakers))
+    owner, rise = speakers["dialogue_id"], (end - start) * handed
     found = {
-        "right at the start": share("share exactly right at the start", start, every, owner),
+        "right at the start": share("share exactly right at the start", start, None, owner),
         "right at the last submission": share("share exactly right at the last submission", end, handed, owner),
-        "rise among those who submitted": share(
-            "rise of the share exactly right", (end - start) * handed, handed, owner
-        ),
+        "rise among those who submitted": share("rise of the share exactly right", rise, handed, owner),
     }
     gain = corpus.outcomes.loc[corpus.outcomes["name"] == "gain", "value"].to_numpy().round(9)
-    ones = np.ones(len(gain))
-    found["mean gain"] = share("mean gain of tracked performance", gain, ones)
+    found["mean gain"] = share("mean gain of tracked performance", gain)
     for name, flags in (("up", gain > 0), ("flat", gain == 0), ("down", gain < 0)):
-        found[name] = share(f"share of groups {name}", flags.astype(float), ones)
+        found[name] = share(f"share of groups {name}", flags.astype(float))
     return found
 
 
@@ -94,8 +87,6 @@ def gain_correlations(table: pd.DataFrame, *, n_resamples: int = 2000, seed: int
         One row per outcome and count: ``rho`` (Spearman, groups resampled) and ``partial`` (freed from the number of
         messages), both estimates, with ``p`` and ``partial p`` of the max-T permutation test over all counts.
     """
-    import pandas as pd
-
     rows = []
     for outcome in OUTCOMES:
         known = table[table[outcome].notna()]
@@ -107,13 +98,11 @@ def gain_correlations(table: pd.DataFrame, *, n_resamples: int = 2000, seed: int
         partial_p = [np.nan, *max_t(free, _residual(gain, length), method="pearson", rng=seed)[:, 0]]
         for j, name in enumerate(COUNTS):
             options: dict[str, Any] = {"n_resamples": n_resamples, "rng": seed, "n_dropped": dropped}
-            terms = _moments(ranks[:, j], gain, length)
-            rows.append({
-                "outcome": outcome, "count": name,
-                "rho": bootstrap_sums(_correlation, terms, name=f"Spearman's rho: {name}, {OUTCOMES[outcome]}", **options), "p": p[j],
-                "partial": bootstrap_sums(_partial, terms, name=f"partial rho: {name}, {OUTCOMES[outcome]}", **options), "partial p": partial_p[j],
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            terms, of = _moments(ranks[:, j], gain, length), f"{name}, {OUTCOMES[outcome]}"
+            rho = bootstrap_sums(_correlation, terms, name=f"Spearman's rho: {of}", **options)
+            partial = bootstrap_sums(_partial, terms, name=f"partial rho: {of}", **options)
+            rows.append((outcome, name, rho, p[j], partial, partial_p[j]))
+    return pd.DataFrame(rows, columns=["outcome", "count", "rho", "p", "partial", "partial p"])
 
 
 def _residual(y: Floats, x: Floats) -> Floats:
@@ -165,16 +154,10 @@ def mechanical(
     from scipy import stats
 
     counts = table[CHANGES].to_numpy(dtype=int)
-    against = {
-        "size": table["gain"].abs(),
-        "at messages": table["gained at messages"],
-        "at submits": table["gained at submits"],
-    }
+    options: dict[str, Any] = {"interval": "percentile", "n_resamples": n_resamples, "rng": seed}
+    against = {"size": table["gain"].abs()} | {at: table[f"gained {at}"] for at in ("at messages", "at submits")}
     found = {
-        key: correlation(
-            counts, values, interval="percentile", n_resamples=n_resamples, rng=seed, name=f"{CHANGES}, gain: {key}"
-        )
-        for key, values in against.items()
+        key: correlation(counts, values, name=f"{CHANGES}, gain: {key}", **options) for key, values in against.items()
     }
     frame = corpus.utterances
     steps = frame.loc[(frame["kind"] == "message") & (frame["performance_change"] != 0), "performance_change"]

@@ -6,33 +6,47 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
+from anima import stats
 from anima.authenticity.classify import CLASSIFIERS, Head
 from anima.authenticity.evaluate import chain_match, jaccard, macro_f1
 from anima.authenticity.intents import UNCLASSIFIED, regime
 from anima.authenticity.neighbours import NEAR, texture
 from anima.authenticity.poles import Poles
 from anima.findings.embedding_scores import LABELS, SEED, found_labels, gold_labels
-from anima.stats import Estimate, bootstrap, bootstrap_sums, confusion_terms
+from anima.stats import Estimate, bootstrap_sums, confusion_terms
+from anima.stats.separation import auc_difference
 from anima.vectors import centroid, cosine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from anima.authenticity.golden import GoldenReply
     from anima.authenticity.instrument import Instrument
 
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
 _RESAMPLES = 500
+HYPOTHESES: Final = {
+    1: "angle carries the relevant meaning",
+    2: "a centroid represents its intent",
+    3: "order is primary information",
+    4: "poles are directions",
+    5: "break density feels like a change of tone",
+    6: "near a shadow text means artificial closure",
+    7: "the judge's thinking is data",
+}
 
 
 def compare_classifiers(
-    instrument: Instrument, golden: Sequence[GoldenReply], *, n_resamples: int = 2000, folds: int = 5
+    instrument: Instrument, golden: Sequence[GoldenReply], *, n_resamples: int = 2000, folds: int = 3
 ) -> pd.DataFrame:
     """Compare every classifier on golden sentences, with paired differences.
 
@@ -44,8 +58,6 @@ def compare_classifiers(
         the neighbouring sentences' probabilities on the hybrid head; it is trained on the training replies alone, with
         out-of-fold probabilities.
     """
-    import pandas as pd
-
     truth, owner = gold_labels(golden)
     predicted: dict[str, NDArray[np.int64]] = {}
     for classifier in CLASSIFIERS:
@@ -54,27 +66,16 @@ def compare_classifiers(
         )
         predicted[classifier] = found_labels(golden, analyses)
     predicted["hybrid + context"] = _with_context(instrument, golden, folds=folds)
-    n = len(LABELS)
-    rows = []
+    n, rows = len(LABELS), []
+    options: dict[str, Any] = {"clusters": owner, "n_resamples": n_resamples}
     for name, labels in predicted.items():
         own = confusion_terms(truth, labels, n)
-        row: dict[str, Any] = {"classifier": name}
-        score = bootstrap_sums(lambda s: macro_f1(s, n), own, clusters=owner, n_resamples=n_resamples, name="macro-F1")
-        row |= {
-            "macro-F1": score.value,
-            "low": score.low,
-            "high": score.high,
-            "accuracy": float((truth == labels).mean()),
-        }
+        score = bootstrap_sums(lambda s: macro_f1(s, n), own, **options)
+        row: dict[str, Any] = {"classifier": name, "macro-F1": score.value, "low": score.low, "high": score.high}
+        row["accuracy"] = float((truth == labels).mean())
         for other in ("centroid", "hybrid"):
             pair = np.hstack([own, confusion_terms(truth, predicted[other], n)])
-            gap = bootstrap_sums(
-                lambda s: macro_f1(s[:, : n * n], n) - macro_f1(s[:, n * n :], n),
-                pair,
-                clusters=owner,
-                n_resamples=n_resamples,
-                name="difference",
-            )
+            gap = bootstrap_sums(lambda s: macro_f1(s[:, : n * n], n) - macro_f1(s[:, n * n :], n), pair, **options)
             row |= {f"vs {other}": gap.value, f"vs {other} low": gap.low, f"vs {other} high": gap.high}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -105,12 +106,9 @@ def _with_context(instrument: Instrument, golden: Sequence[GoldenReply], *, fold
     model = LogisticRegression(C=0.1, max_iter=5000).fit(
         _context(held_out, owner), [LABELS.index(label) for label in labels]
     )
-    sentences = [(s.text, i) for i, reply in enumerate(golden) for s in reply.sentences if s.intent is not None]
-    rows = np.array([i for _, i in sentences])
-    first = instrument.model.head(ngrams=True).probabilities(
-        [text for text, _ in sentences], embed([text for text, _ in sentences])
-    )
-    second = model.predict_proba(_context(first, rows))
+    sentences = [s.text for reply in golden for s in reply.sentences if s.intent is not None]
+    first = instrument.model.head(ngrams=True).probabilities(sentences, embed(sentences))
+    second = model.predict_proba(_context(first, gold_labels(golden)[1]))
     return np.asarray(((first + second) / 2).argmax(axis=1), dtype=np.int64)
 
 
@@ -131,39 +129,17 @@ def _context(probabilities: NDArray[np.float64], owner: NDArray[np.int64]) -> ND
     return np.hstack([np.log(np.clip(probabilities, 1e-4, 1)), before, after, place])
 
 
-def auc(
-    scores: NDArray[np.float64], positive: NDArray[np.bool_], name: str, clusters: NDArray[Any] | None = None
-) -> Estimate:
-    """Return the probability that a positive outscores a negative, with a bootstrap interval (by cluster when
-    given).
-    """
-    return bootstrap(_auc, scores, positive.astype(float), clusters=clusters, n_resamples=_RESAMPLES, name=name)
+def auc(scores: Floats, positive: Flags, name: str, clusters: NDArray[Any] | None = None) -> Estimate:
+    """Return the probability that a positive outscores a negative, with a bootstrap interval (by cluster when given)."""
+    options: dict[str, Any] = {"interval": "percentile", "clusters": clusters, "n_resamples": _RESAMPLES, "name": name}
+    return stats.auc(scores, positive.astype(float), **options)
 
 
 def auc_gain(
-    scores: NDArray[np.float64],
-    rival: NDArray[np.float64],
-    positive: NDArray[np.bool_],
-    name: str,
-    clusters: NDArray[Any] | None = None,
+    scores: Floats, rival: Floats, positive: Flags, name: str, clusters: NDArray[Any] | None = None
 ) -> Estimate:
     """Return the AUC of ``scores`` minus that of ``rival`` on the same items, with a paired bootstrap interval."""
-    return bootstrap(
-        lambda a, b, flags: _auc(a, flags) - _auc(b, flags),
-        scores, rival, positive.astype(float), clusters=clusters, n_resamples=_RESAMPLES, name=name,
-    )  # fmt: skip
-
-
-def _auc(values: NDArray[np.float64], flags: NDArray[np.float64]) -> float:
-    from scipy.stats import rankdata
-
-    ones = flags.sum()
-    zeros = len(flags) - ones
-    return (
-        float((rankdata(values)[flags > 0].sum() - ones * (ones + 1) / 2) / (ones * zeros))
-        if ones and zeros
-        else math.nan
-    )
+    return auc_difference(scores, rival, positive.astype(float), clusters=clusters, n_resamples=_RESAMPLES, name=name)
 
 
 def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.DataFrame:
@@ -175,101 +151,47 @@ def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.Data
         One row per measurement: hypothesis, what was measured, value, interval, chance level, and whether the
         hypothesis stands on it.
     """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-
-    def add(number: int, claim: str, estimate: Estimate, chance: float, reading: str, *, decides: bool = True) -> None:
+    rows = []
+    for number, estimate, reading in _measurements(instrument, golden):
+        # A gain over what knows less decides; where there is one, the AUC alone is for comparison.
+        chance = 1 / len(instrument.reference.intents) if number == 2 else 0.0 if "gain" in estimate.name else 0.5
         verdict = "holds" if estimate.low > chance else "fails" if estimate.high < chance else "undecided"
-        if not decides:
+        if number in (3, 4, 5) and "gain" not in estimate.name:
             verdict = "for comparison"
-        rows.append(
-            {
-                "no.": number, "hypothesis": claim, "measured": estimate.name, "value": estimate.value, "low": estimate.low, "high": estimate.high,
-                "chance": chance, "n": estimate.n, "verdict": verdict, "reading": reading,
-            }
-        )  # fmt: skip
+        numbers = (estimate.name, estimate.value, estimate.low, estimate.high, chance, estimate.n)
+        rows.append((number, HYPOTHESES[number], *numbers, verdict, reading))
+    last = (7, HYPOTHESES[7], "not measured here: needs an LLM judge", *[math.nan] * 5, "not measured", "")
+    columns = ["no.", "hypothesis", "measured", "value", "low", "high", "chance", "n", "verdict", "reading"]
+    return pd.DataFrame([*rows, last], columns=columns)
 
-    for estimate, reading in _geometry(instrument):
-        add(1, "angle carries the relevant meaning", estimate, 0.5, reading)
-    add(
-        2,
-        "a centroid represents its intent",
-        _leave_one_out(instrument),
-        1 / len(instrument.reference.intents),
-        "share of prototypes nearest to their own centroid, itself left out",
-    )
-    analyses = instrument.analyze_many([reply.response for reply in golden], keywords="off")
+
+def _measurements(instrument: Instrument, golden: Sequence[GoldenReply]) -> Iterator[tuple[int, Estimate, str]]:
+    """Yield number of the hypothesis, estimate, and how it was measured."""
+    for estimate in _geometry(instrument):
+        yield 1, estimate, "pairs of prototypes of one language, same intent against different intent"
+    yield 2, _leave_one_out(instrument), "share of prototypes nearest to their own centroid, itself left out"
     for estimate in _order(golden):
-        add(
-            3,
-            "order is primary information",
-            estimate,
-            0.0 if "gain" in estimate.name else 0.5,
-            "pairs of golden chains: same regime or not",
-            decides="gain" in estimate.name,
-        )
+        yield 3, estimate, "pairs of golden chains: same regime or not"
     for estimate in _pole_directions(instrument, golden):
-        add(
-            4,
-            "poles are directions",
-            estimate,
-            0.0 if "gain" in estimate.name else 0.5,
-            "certainty against doubt on golden replies",
-            decides="gain" in estimate.name,
-        )
-    mixed = np.array([reply.regime == "mixed" for reply in golden])
+        yield 4, estimate, "certainty against doubt on golden replies"
+    analyses = instrument.analyze_many([reply.response for reply in golden], keywords="off")
+    mixed, control = (np.array([reply.regime == name for reply in golden]) for name in ("mixed", "control"))
     # Where no sentence has a regime there is nothing to change between: no break.
     breaks = np.nan_to_num([analysis.trajectory.pattern_break_density for analysis in analyses])
     genuine = np.array([analysis.trajectory.genuine_density for analysis in analyses])
-    add(
-        5,
-        "break density feels like a change of tone",
-        auc(breaks, mixed, "AUC of break density for mixed replies"),
-        0.5,
-        "mixed regime against the rest",
-        decides=False,
-    )
     both = np.minimum(genuine, np.array([analysis.trajectory.control_density_all for analysis in analyses]))
+    yield 5, auc(breaks, mixed, "AUC of break density for mixed replies"), "mixed regime against the rest"
     gain = auc_gain(breaks, both, mixed, "gain in AUC over the smaller of the two shares")
-    add(
-        5,
-        "break density feels like a change of tone",
-        gain,
-        0.0,
-        "the smaller of the control and genuine shares knows nothing of order",
-    )
+    yield 5, gain, "the smaller of the control and genuine shares knows nothing of order"
     closing = np.array(["CLOSE" in reply.chain for reply in golden])
     shadow = np.array([analysis.pools.shadow_top1 for analysis in analyses])
-    near = int((shadow > NEAR).sum())
-    add(
-        6,
-        "near a shadow text means artificial closure",
-        auc(shadow, closing, "AUC of shadow top-1 for replies that close"),
-        0.5,
-        f"{near} of {len(golden)} replies reach the cosine of {NEAR} that the rule needs",
-    )
-    control = np.array([reply.regime == "control" for reply in golden])
     lead = shadow - np.array([analysis.pools.core_top1 for analysis in analyses])
-    add(
-        6,
-        "near a shadow text means artificial closure",
-        auc(lead, control, "AUC of shadow minus core top-1 for control replies"),
-        0.5,
-        "the pools against each other",
-    )
-    frame = pd.DataFrame(rows)
-    judge = {
-        "no.": 7,
-        "hypothesis": "the judge's thinking is data",
-        "measured": "not measured here: needs an LLM judge",
-        "verdict": "not measured",
-        "reading": "",
-    }
-    return pd.concat([frame, pd.DataFrame([judge])], ignore_index=True)
+    reach = f"{int((shadow > NEAR).sum())} of {len(golden)} replies reach the cosine of {NEAR} that the rule needs"
+    yield 6, auc(shadow, closing, "AUC of shadow top-1 for replies that close"), reach
+    yield 6, auc(lead, control, "AUC of shadow minus core top-1 for control replies"), "the pools against each other"
 
 
-def _geometry(instrument: Instrument) -> list[tuple[Estimate, str]]:
+def _geometry(instrument: Instrument) -> list[Estimate]:
     """Compare what moves the cosine more: sharing an intent or sharing a topic."""
     examples = [example for example in instrument.reference.prototypes if example.intent != UNCLASSIFIED]
     keep = np.array([example.intent != UNCLASSIFIED for example in instrument.reference.prototypes])
@@ -282,19 +204,11 @@ def _geometry(instrument: Instrument) -> list[tuple[Estimate, str]]:
         similar = cosine(vectors[rows], vectors[rows])
         i, j = np.triu_indices(len(rows), 1)
         same = np.array([examples[rows[a]].intent == examples[rows[b]].intent for a, b in zip(i, j, strict=True)])
-        positives, negatives = (
-            np.flatnonzero(same),
-            rng.choice(np.flatnonzero(~same), size=int(same.sum()), replace=False),
-        )
-        chosen = np.concatenate([positives, negatives])
+        others = rng.choice(np.flatnonzero(~same), size=int(same.sum()), replace=False)
+        rows = np.concatenate([np.flatnonzero(same), others])
         # Pairs share sentences: resample first members as clusters.
-        estimate = auc(
-            similar[i[chosen], j[chosen]],
-            same[chosen],
-            f"AUC of the cosine for same intent ({lang})",
-            clusters=i[chosen],
-        )
-        found.append((estimate, "pairs of prototypes of one language, same intent against different intent"))
+        name = f"AUC of the cosine for same intent ({lang})"
+        found.append(auc(similar[i[rows], j[rows]], same[rows], name, clusters=i[rows]))
     return found
 
 

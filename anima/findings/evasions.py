@@ -6,21 +6,21 @@ were mended with it in mind, *unseen* otherwise. Only an evasion whose plain sen
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
-from anima.authenticity.reference import read_jsonl
+from anima.authenticity.files import read_jsonl
 from anima.errors import InputError
-from anima.findings.record import Claim, Finding, Measurement
+from anima.findings.record import Finding, Measurement, stated
 from anima.lexicon import scan
 from anima.settings import data_path
 from anima.stats.agreement import share_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pandas as pd
 
     from anima.authenticity.instrument import Instrument
     from anima.stats import Estimate
@@ -29,18 +29,11 @@ DATA: Final = "lexicon/evasions.jsonl"
 SPLITS: Final = ("seen", "unseen")
 #: Giving one's word is a way to commit oneself: either category catches a commitment.
 _ALSO: Final = {"commitment": ("commitment", "pledge")}
-LIMITS: Final = (
-    "Written pairs, one per technique and language: shares of a handful, and no sample of what people would try.",
-    "Writer and lexicon belong to one project: an adversary who can see the lexicon always gets through.",
-    "An evasion whose plain sentence is missed already counts neither way; the recall of the lexicon is a limit of its own.",
-    "A changed intent label is not an escape as such: some rewritings change what the sentence does.",
-)
+STATED: Final = stated("evasions")
 
 
 def load_pairs() -> pd.DataFrame:
     """Return the written pairs: ``id, lang, technique, split, category, plain, evasion``."""
-    import pandas as pd
-
     return pd.DataFrame([row for _, row in read_jsonl(data_path(DATA))])
 
 
@@ -78,40 +71,37 @@ def slip_share(rows: pd.DataFrame) -> Estimate:
 
 def record(rows: pd.DataFrame, *, parameters: Mapping[str, Any]) -> Finding:
     """Gather the finding from :func:`measure`."""
-    common: dict[str, Any] = {"evidence": "constructed", "genre": "written sentences"}
-    measurements = []
+    measurements: list[Measurement] = []
     groups = [(f"split/{split}", split, rows[rows["split"] == split]) for split in SPLITS]
     groups += [(f"technique/{name}", str(name), part) for name, part in rows.groupby("technique", sort=True)]
     for key, what, part in groups:
-        options = common | {
-            "language": ", ".join(sorted(set(part["lang"]))),
-            "held_out": set(part["split"]) == {"unseen"},
-        }
-        measurements.append(Measurement(f"{key}/slipped", f"evasion by {what}", slip_share(part), **options))
+        measured = partial(
+            Measurement, evidence="constructed", genre="written sentences", language=", ".join(sorted(set(part["lang"]))),
+            held_out=set(part["split"]) == {"unseen"},
+        )  # fmt: skip
+        measurements.append(measured(f"{key}/slipped", f"evasion by {what}", slip_share(part)))
         if key.startswith("split"):
-            caught = share_estimate(int(part["caught"].sum()), len(part), "share of plain sentences caught")
-            changed = share_estimate(int((~part["intent kept"]).sum()), len(part), "share of intents that change")
-            markers = share_estimate(int(part["marked"].sum()), len(part), "share of plain sentences with a marker")
-            measurements += [
-                Measurement(f"{key}/caught", f"plain sentences of {what} techniques", caught, **options),
-                Measurement(f"{key}/intent changed", f"intents under {what} techniques", changed, **options),
-                Measurement(f"{key}/marked", f"markers in plain sentences of {what} techniques", markers, **options),
-            ]
+            for name, flags, of, share in (
+                ("caught", part["caught"], "plain sentences of", "share of plain sentences caught"),
+                ("intent changed", ~part["intent kept"], "intents under", "share of intents that change"),
+                ("marked", part["marked"], "markers in plain sentences of", "share of plain sentences with a marker"),
+            ):
+                found = share_estimate(int(flags.sum()), len(part), share)
+                measurements.append(measured(f"{key}/{name}", f"{of} {what} techniques", found))
     shares = {split: slip_share(rows[rows["split"] == split]) for split in SPLITS}
     told = ", ".join(
-        f"{round(item.value * item.n) if item.n else 0} of {item.n} by {split} techniques"
-        for split, item in shares.items()
+        f"{round(share.value * share.n) if share.n else 0} of {share.n} by {split} techniques"
+        for split, share in shares.items()
     )
     by_split = rows.groupby("technique")["split"].first().to_dict()
     return Finding.make(
         "evasions",
-        title="Whoever rewrites a caught sentence slips past the lexicon",
+        title=STATED.title,
         answer=f"Of the plain sentences that the lexicon catches, these evade it once rewritten: {told}.",
         measurements=measurements,
-        claims=[Claim(f"Most {split} evasions slip past", f"split/{split}/slipped", 0.5) for split in SPLITS],
-        limits=list(LIMITS),
-        materials=[],
+        claims=STATED.claims,
+        limits=STATED.limits,
         parameters=parameters,
-        data=(DATA, "lexicon/lexicon.toml", "markers.toml"),
+        data=(DATA, "lexicon/lexicon.toml", "markers.toml", "findings/evasions.toml"),
         records={"techniques": [{"technique": name, "split": split} for name, split in by_split.items()]},
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from anima.findings.record import Finding
+    from anima.stats import Estimate
 
 NAME: Final = "history.jsonl"
 #: Measurements whose key ends so are kappas of a detector against labels.
@@ -37,24 +38,26 @@ def read_history(folder: str | Path) -> list[SentinelSnapshot]:
     return JsonlSentinelStore(path).history() if path.is_file() else []
 
 
+def kappa_snapshot(judge: str, model: str, at: str, kappa: Estimate | None) -> SentinelSnapshot:
+    """Return a snapshot of a defined kappa; without one, the mere mark that another model is in use."""
+    told: dict[str, Any] = {"at": at, "judgeId": judge, "judgeModel": model, "metrics": {}}
+    if kappa is not None:
+        told["metrics"] = {"calibrationKappa": round(kappa.value, 6)}
+        if kappa.n:
+            told["n"] = {"calibrationKappa": kappa.n}
+        if kappa.has_interval:
+            told["interval"] = {"calibrationKappa": [round(kappa.low, 6), round(kappa.high, 6)]}
+    return validate_sentinel_snapshot(told)
+
+
 def snapshots(finding: Finding, at: str) -> list[SentinelSnapshot]:
     """Return a snapshot of every defined kappa of a finding, dated ``at`` (ISO-8601 with a zone)."""
     require_instant(at, "at")
-    found = []
-    for item in finding.measurements:
-        estimate = item.estimate
-        if not item.key.endswith(SUFFIX) or not estimate.defined:
-            continue
-        told: dict[str, Any] = {
-            "at": at, "judgeId": f"{finding.name}/{item.key}", "judgeModel": finding.receipt.sources,
-            "metrics": {"calibrationKappa": round(estimate.value, 6)},
-        }  # fmt: skip
-        if estimate.n:
-            told["n"] = {"calibrationKappa": estimate.n}
-        if estimate.has_interval:
-            told["interval"] = {"calibrationKappa": [round(estimate.low, 6), round(estimate.high, 6)]}
-        found.append(validate_sentinel_snapshot(told))
-    return found
+    return [
+        kappa_snapshot(f"{finding.name}/{item.key}", finding.receipt.sources, at, item.estimate)
+        for item in finding.measurements
+        if item.key.endswith(SUFFIX) and item.estimate.defined
+    ]
 
 
 def append_history(finding: Finding, folder: str | Path, *, at: str) -> int:

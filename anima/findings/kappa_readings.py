@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,12 +16,11 @@ import numpy as np
 from anima.authenticity.evaluate import align
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
 from anima.authenticity.markers import load_markers
-from anima.corpora import load_corpus
 from anima.detectors import EmbeddingHead, HandLexicon, LearntPhrases, TfidfHead, cross_validate
 from anima.findings.casino_recall import RULES
-from anima.stats import Estimate, bootstrap_sums, cohen_kappa, confusion_terms, n_for_kappa
+from anima.findings.record import load_materials
+from anima.stats import Estimate, bootstrap_sums, cohen_kappa, confusion_terms, grouped_folds, n_for_kappa
 from anima.stats.agreement import kappa_of_tables
-from anima.stats.folds import grouped_folds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -206,12 +205,8 @@ class Sources:
 
 
 def load(corpus: str = "auto") -> Sources:
-    """Load the corpora: "auto" takes each where it is installed, else its sample; "sample" the samples; else a folder
-    that holds ``casino`` and ``delidata``.
-    """
-    folder = None if corpus in ("auto", "sample") else Path(corpus)
-    sample = True if corpus == "sample" else None
-    return Sources(*(load_corpus(folder / name if folder else name, sample=sample) for name in ("casino", "delidata")))
+    """Load the corpora; see :func:`~anima.findings.record.load_materials`."""
+    return Sources(*load_materials(corpus, "casino", "delidata"))
 
 
 def corpus_readings(corpus: Corpus, scheme: str, *, folds: int = 5, seed: int = 7) -> list[Reading]:
@@ -229,27 +224,20 @@ def corpus_readings(corpus: Corpus, scheme: str, *, folds: int = 5, seed: int = 
     cv = cross_validate(
         detectors, frame, list(labels), exclusive=not casino, folds=folds, seed=seed, n_resamples=1, embedder="bundled"
     )
-    common: dict[str, Any] = {
-        "groups": cv.rows["group"].to_numpy(),
-        "batch": cv.rows["fold"].to_numpy(),
-        "genre": genre,
-    }
+    where: dict[str, Any] = {"groups": cv.rows["group"].to_numpy(), "batch": cv.rows["fold"].to_numpy()}
     source = corpus.name if casino else f"{corpus.name} {scheme}"
     found = []
     for name, predicted in cv.predicted.items():
+        told = partial(Reading, source=source, detector=name, genre=genre, **where)
         if not casino:
-            whole: dict[str, Any] = {
-                "truth": cv.truth.argmax(axis=1),
-                "said": predicted.argmax(axis=1),
-                "classes": len(labels),
-            }
-            found.append(Reading(source, ALL, name, **whole, **common, capability=f"{scheme} of a message {what}"))
+            codes = cv.truth.argmax(axis=1), predicted.argmax(axis=1)
+            text = f"{scheme} of a message {what}"
+            found.append(told(label=ALL, truth=codes[0], said=codes[1], classes=len(labels), capability=text))
         for j, label in enumerate(labels):
-            if name == HAND and label not in RULES:
-                continue
-            codes: dict[str, Any] = {"truth": cv.truth[:, j].astype(np.intp), "said": predicted[:, j].astype(np.intp)}
-            text = f"{label} {what}"
-            found.append(Reading(source, label, name, **codes, **common, held_out=name != HAND, capability=text))
+            if name != HAND or label in RULES:
+                flags = cv.truth[:, j].astype(np.intp), predicted[:, j].astype(np.intp)
+                text = f"{label} {what}"
+                found.append(told(label=label, truth=flags[0], said=flags[1], held_out=name != HAND, capability=text))
     return found
 
 
@@ -263,24 +251,19 @@ def golden_readings(
     """
     texts, questions = [reply.response for reply in golden], [reply.question for reply in golden]
     batch = grouped_folds(np.arange(len(golden)), folds, seed=seed)
-    common: dict[str, Any] = {"evidence": "constructed", "genre": "assistants' replies"}
     found: list[Reading] = []
 
     def add(
-        source: str,
-        label: str,
-        detector: str,
-        rows: Sequence[tuple[int, int, int]],
-        capability: str,
-        classes: int = 2,
-        **more: Any,
-    ) -> None:
+        source: str, label: str, detector: str, rows: Sequence[tuple[int, int, int]], capability: str, classes: int = 2,
+        language: str = "en, es",
+    ) -> None:  # fmt: skip
+        """Add rows of (reply, truth, said)."""
         owner, truth, said = np.array(rows, dtype=np.intp).reshape(-1, 3).T
         if len(rows) and (label == ALL or FEW <= truth.sum() <= len(truth) - FEW):
-            options: dict[str, Any] = (
-                {"classes": classes, "capability": capability, "language": "en, es"} | common | more
-            )
-            found.append(Reading(source, label, detector, truth, said, owner, batch[owner], **options))
+            found.append(Reading(
+                source, label, detector, truth, said, owner, batch[owner], classes, evidence="constructed",
+                language=language, genre="assistants' replies", capability=capability,
+            ))  # fmt: skip
 
     labels = (*catalogue(), UNCLASSIFIED)
     analyses = {
@@ -295,9 +278,9 @@ def golden_readings(
             if sentence.intent is not None
         ]
         add("intents", ALL, name, rows, "intent of a sentence", len(labels))
-        for language in ("en", "es"):
-            own = [row for row in rows if golden[row[0]].lang == language]
-            add(f"intents {language}", ALL, name, own, "intent of a sentence", len(labels), language=language)
+        for lang in ("en", "es"):
+            own = [row for row in rows if golden[row[0]].lang == lang]
+            add(f"intents {lang}", ALL, name, own, "intent of a sentence", len(labels), lang)
         for j, label in enumerate(labels):
             add("intents", label, name, [(i, t == j, s == j) for i, t, s in rows], f"intent {label}")
     results = analyses[HYBRID]

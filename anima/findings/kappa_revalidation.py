@@ -9,22 +9,12 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import pandas as pd
+
 from anima.embedding import get_embedder
 from anima.findings.casino_recall import EARLIER
-from anima.findings.kappa_readings import (
-    ALL,
-    CENTROID,
-    EMBEDDINGS,
-    FEW,
-    FLOOR,
-    HAND,
-    HYBRID,
-    PHRASES,
-    TFIDF,
-    Reading,
-    difference,
-)
-from anima.findings.record import Claim, Finding, Material, Measurement
+from anima.findings.kappa_readings import ALL, EMBEDDINGS, FLOOR, HAND, HYBRID, TFIDF, Reading, difference
+from anima.findings.record import Finding, Material, Measurement, stated
 from anima.metaeval import eval_health_stamp
 from anima.settings import data_path
 from anima.stats import Estimate
@@ -32,20 +22,21 @@ from anima.stats import Estimate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pandas as pd
-
     from anima.findings.kappa_readings import Rater, Sources
     from anima.metaeval import SentinelSnapshot
 
 CHANGE: Final = "findings/casino_js_kappa_change.csv"
+STATED: Final = stated("kappa_revalidation")
+LIMITS: Final = STATED.limits
+_DATA: Final = (
+    "lexicon/lexicon.toml", "negation/en.toml", "golden/test.jsonl", "markers.toml", "findings/kappa_revalidation.toml"
+)  # fmt: skip
 #: Labels for which an earlier lexicon had a category, as its table spells them.
 EARLIER_LABELS: Final = ("elicit-pref", "promote-coordination", "elicit-pref|promote-coordination")
 
 
 def raters_frame(raters: Iterable[Rater]) -> pd.DataFrame:
     """Return one row per rater: source, label, detector, n, groups, kappa and AC1 with intervals, agreement, base rates."""
-    import pandas as pd
-
     return pd.DataFrame([
         {
             "source": r.reading.source, "label": r.reading.label, "detector": r.reading.detector, "n": r.kappa.n,
@@ -74,20 +65,14 @@ def version_steps(
 
 def earlier_versions() -> pd.DataFrame:
     """Return kappa of the earlier lexicon's opening category in each of its versions (source: ``corpora/findings/README.md``)."""
-    import pandas as pd
-
     frame = pd.read_csv(data_path(EARLIER), dtype={"version": str})
     chosen = frame[(frame["category"] == "apertura") & frame["label"].isin(EARLIER_LABELS)]
-    columns = {"kappa_lo": "low", "kappa_hi": "high", "support": "support", "fires": "fires"}
-    return chosen.rename(columns=columns)[
-        ["version", "label", "n", "support", "fires", "kappa", "low", "high"]
-    ].reset_index(drop=True)
+    columns = ["version", "label", "n", "support", "fires", "kappa", "low", "high"]
+    return chosen.rename(columns={"kappa_lo": "low", "kappa_hi": "high"})[columns].reset_index(drop=True)
 
 
 def earlier_change() -> dict[str, Estimate]:
     """Return the paired change of that kappa from version 0.23.0 to 0.24.0, by label (same source)."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = pd.read_csv(data_path(CHANGE)).to_dict("records")  # type: ignore[assignment]
     return {
         row["label"]: Estimate(
@@ -118,37 +103,34 @@ def record(
     from anima.findings.kappa_watch import report_on
 
     measurements: list[Measurement] = []
+
+    def add(of: Reading, key: str, text: str, estimate: Estimate, held_out: bool) -> None:
+        about = (held_out, of.evidence, of.language, of.genre, 0.02)
+        measurements.append(Measurement(key, text, estimate, None, *about))
+
     for rater in raters:
         r = rater.reading
-        common: dict[str, Any] = {
-            "held_out": r.held_out, "evidence": r.evidence, "language": r.language, "genre": r.genre, "tolerance": 0.02,
-        }  # fmt: skip
-        measurements.append(Measurement(f"{r.key}/kappa", f"{r.capability}, by {r.detector}", rater.kappa, **common))
+        add(r, f"{r.key}/kappa", f"{r.capability}, by {r.detector}", rater.kappa, r.held_out)
     for old, new, estimate in steps:
-        text = f"{new.capability}: {new.detector} less {old.detector}"
-        common = {"language": new.language, "genre": new.genre, "evidence": new.evidence, "tolerance": 0.02}
-        key = f"{new.judge}/{new.detector} less {old.detector}"
-        measurements.append(Measurement(key, text, estimate, held_out=old.held_out and new.held_out, **common))
+        step = f"{new.detector} less {old.detector}"
+        add(new, f"{new.judge}/{step}", f"{new.capability}: {step}", estimate, old.held_out and new.held_out)
     for label, estimate in earlier_change().items():
-        key = f"earlier lexicon/{label}/0.24.0 less 0.23.0"
-        measurements.append(
-            Measurement(key, f"{label} in negotiation, by an earlier lexicon", estimate, genre="negotiation chat")
-        )
-    known = {item.key: item.estimate for item in measurements}
-    claims = [Claim(text, key, against) for text, key, against in _CLAIMS if key in known]
+        key, text = f"earlier lexicon/{label}/0.24.0 less 0.23.0", f"{label} in negotiation, by an earlier lexicon"
+        measurements.append(Measurement(key, text, estimate, genre="negotiation chat"))
+    known = {item.key for item in measurements}
     health = eval_health_stamp(report_on(history))
     doubtful = [r.reading.key for r in raters if r.doubtful]
     return Finding.make(
         "kappa_revalidation",
-        title="Which detectors agree with people, which do not, and which nobody can tell yet",
+        title=STATED.title,
         answer=answer(raters),
         measurements=measurements,
-        claims=claims,
-        limits=list(LIMITS),
+        claims=[claim for claim in STATED.claims if claim.by in known],
+        limits=LIMITS,
         materials=[Material.of(sources.casino), Material.of(sources.delidata)],
         parameters=parameters,
         embedder=get_embedder("bundled").id,
-        data=("lexicon/lexicon.toml", "negation/en.toml", "golden/test.jsonl", "markers.toml", EARLIER, CHANGE),
+        data=(*_DATA, EARLIER, CHANGE),
         records={"raters": raters_frame(raters).to_dict("records"), "doubtful": doubtful, "health": health.to_dict()},
     )
 
@@ -174,27 +156,3 @@ def answer(raters: Sequence[Rater]) -> str:
         f"Of {len(raters)} rows of a detector and a label, {above} agree with people above a kappa of {FLOOR:g} by their whole "
         f"interval, {below} below it, and {doubt} cannot be told yet. Kappa: {', '.join(told)}."
     )
-
-
-_CLAIMS: Final = (
-    ("An earlier lexicon's mended opening category agrees better on elicit-pref than before", "earlier lexicon/elicit-pref/0.24.0 less 0.23.0", 0.0),
-    ("Phrases learnt from other dialogues agree better on elicit-pref than the hand lexicon", f"casino/elicit-pref/{PHRASES} less {HAND}", 0.0),
-    ("The written lexicon alone is a usable rater of elicit-pref", f"casino/elicit-pref/{HAND}/kappa", FLOOR),
-    ("A trained head is a usable rater of elicit-pref", f"casino/elicit-pref/{EMBEDDINGS}/kappa", FLOOR),
-    ("A head trained on words is a usable rater of the type of a deliberating message", f"delidata type/{ALL}/{TFIDF}/kappa", FLOOR),
-    ("A head trained on words is a usable rater of its target", f"delidata target/{ALL}/{TFIDF}/kappa", FLOOR),
-    ("The instrument's intents agree with the golden labels substantially", f"intents/{ALL}/{HYBRID}/kappa", 0.6),
-    ("The trained head names intents better than the nearest centroid", f"intents/{ALL}/{HYBRID} less {CENTROID}", 0.0),
-    ("The instrument's poles are a usable rater of certainty and doubt", f"poles/{ALL}/poles/kappa", FLOOR),
-    ("The instrument's formal markers agree with the golden labels substantially", f"markers/{ALL}/patterns/kappa", 0.6),
-)  # fmt: skip
-LIMITS: Final = (
-    "Human labels are one reading each: CaSiNo and DeliData publish one label set, so no row says how far a second person would agree.",
-    "The golden replies were written for this project and labelled twice by language models from one guide: agreement there is an upper bound.",
-    f"Golden labels with fewer than {FEW} positives are not reported one by one; they count in the rows of all classes.",
-    "Detectors were held out by dialogue, their make was not: what they choose from was picked with these corpora in view; the hand lexicon's openings too.",
-    "The earlier lexicon's numbers are carried over with their source and not recomputed; its repaired phrases were read off the corpus they are scored on.",
-    f"{FLOOR:g} as the floor is a convention, like every word for a kappa; nothing follows for a use that needs more.",
-    "How many items would settle a row assumes that kappa and base rates are what they seem, and that dialogues cluster as they do here.",
-    "Intervals are not corrected for their number: one row in twenty may miss its truth.",
-)

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 
+from anima.findings.history import kappa_snapshot
 from anima.findings.kappa_readings import FEW, FLOOR, Reading, rate
 from anima.findings.kappa_revalidation import EARLIER_LABELS, earlier_versions
 from anima.judge.rules import reckon
-from anima.metaeval import (
-    SentinelReport,
-    SentinelSnapshot,
-    SentinelStore,
-    judge_sentinel_report,
-    validate_sentinel_snapshot,
-)
+from anima.metaeval import judge_sentinel_report
 from anima.stats import Estimate, cohen_kappa, correlation, lin_ccc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from anima.authenticity.golden import GoldenReply
     from anima.authenticity.instrument import Instrument
+    from anima.metaeval import SentinelReport, SentinelSnapshot, SentinelStore
     from anima.stats.agreement import Weights
 
 #: Batches have an order and no date; the sentinel wants one, so each is given its own day.
@@ -40,17 +38,14 @@ def day(number: int) -> str:
     return (FIRST_DAY + timedelta(days=number)).isoformat().replace("+00:00", "Z")
 
 
-def snapshot(judge: str, model: str, number: int, kappa: Estimate | None) -> SentinelSnapshot | None:
-    """Return a snapshot of a kappa; without one, the mere mark that another model is in use. None if it is undefined."""
-    told: dict[str, Any] = {"at": day(number), "judgeId": judge, "judgeModel": model, "metrics": {}}
-    if kappa is not None:
-        if not kappa.defined:
-            return None
-        told |= {"metrics": {"calibrationKappa": round(kappa.value, 6)}, "n": {"calibrationKappa": kappa.n}}
+def snapshot(judge: str, model: str, number: int, kappa: Estimate) -> SentinelSnapshot | None:
+    """Return a snapshot of a kappa; None if it is undefined."""
+    if not kappa.defined:
+        return None
+    if kappa.low == kappa.high:
         # A bootstrap of few dialogues may not move at all; such an interval would claim to know the value exactly.
-        if kappa.has_interval and kappa.high > kappa.low:
-            told["interval"] = {"calibrationKappa": [round(kappa.low, 6), round(kappa.high, 6)]}
-    return validate_sentinel_snapshot(told)
+        kappa = replace(kappa, low=math.nan, high=math.nan)
+    return kappa_snapshot(judge, model, day(number), kappa)
 
 
 def batches(
@@ -84,7 +79,7 @@ def all_snapshots(readings: Sequence[Reading], *, n_resamples: int = 500, seed: 
         for i, row in enumerate(frame[frame["label"] == label].to_dict("records")):
             kappa = Estimate("kappa", float(row["kappa"]), float(row["low"]), float(row["high"]), n=int(row["n"]))
             item = snapshot(f"earlier lexicon/{label}", str(row["version"]), i, kappa)
-            found += [item] if item is not None else []
+            found += filter(None, [item])
     return sorted(found, key=lambda item: item.time)
 
 
@@ -99,7 +94,7 @@ def swap(old: Reading, new: Reading, *, n_resamples: int = 500, seed: int = 7) -
     """
     before = batches(old, least=1, n_resamples=n_resamples, seed=seed)
     at = len(np.unique(old.batch))
-    mark = [item for item in [snapshot(old.judge, new.detector, at, None)] if item is not None]
+    mark = [kappa_snapshot(old.judge, new.detector, day(at), None)]
     measured = batches(new, first=at + 1, least=1, n_resamples=n_resamples, seed=seed)
     unnamed = [item.model_copy(update={"judge_model": old.detector}) for item in measured]
     stages = {
@@ -114,8 +109,6 @@ def swap(old: Reading, new: Reading, *, n_resamples: int = 500, seed: int = 7) -
 
 def stages_frame(stages: Iterable[tuple[str, SentinelReport]]) -> pd.DataFrame:
     """Return one row per stage: what the sentinel says."""
-    import pandas as pd
-
     return pd.DataFrame([
         {
             "stage": name, "health": report.health, "alarms": ", ".join(alarm.kind for alarm in report.alarms) or "none",
@@ -143,14 +136,12 @@ def rounding(
     Rounding is half up, as packages written in JavaScript do it. One row per number of steps and statistic; concordance
     (Lin) and rank correlation of the unrounded scores have ``steps`` 0.
     """
-    import pandas as pd
-
     rows = []
     for k in steps:
         codes = [np.floor(values * (k - 1) + 0.5).astype(int) for values in (scores, human)]
         for weights in WEIGHTS:
             found = cohen_kappa(*codes, categories=list(range(k)), weights=weights, rng=seed)
-            rows.append({"steps": k, "statistic": f"kappa, {weights}", "estimate": found})
-    rows.append({"steps": 0, "statistic": "concordance", "estimate": lin_ccc(scores, human)})
-    rows.append({"steps": 0, "statistic": "rank correlation", "estimate": correlation(scores, human, rng=seed)})
-    return pd.DataFrame(rows)
+            rows.append((k, f"kappa, {weights}", found))
+    rows.append((0, "concordance", lin_ccc(scores, human)))
+    rows.append((0, "rank correlation", correlation(scores, human, rng=seed)))
+    return pd.DataFrame(rows, columns=["steps", "statistic", "estimate"])

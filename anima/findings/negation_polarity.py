@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from anima.authenticity.markers import find_markers, load_markers
 from anima.lexicon import scan_many
@@ -14,7 +15,6 @@ from anima.stats import Estimate, bootstrap_sums, wilson_interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from anima.authenticity.golden import GoldenReply
@@ -41,8 +41,6 @@ def marker_polarity(
         Precision and recall of the markers of a reply against its labels, with intervals by reply and the paired difference
         to "no polarity". Disputed markers are left out.
     """
-    import pandas as pd
-
     negatable = {marker.id: marker.negatable for marker in load_markers()}
     rows, sums = [], []
     for reply in replies:
@@ -65,8 +63,6 @@ def marker_polarity(
 
 def lexicon_polarity(texts: Sequence[str]) -> pd.DataFrame:
     """Count the lexicon's hits by category, and how many are negated or uncertain, with Wilson intervals of the negated."""
-    import pandas as pd
-
     hits = [(hit.category, hit.polarity) for found in scan_many(texts) for hit in found]
     frame = pd.DataFrame(hits, columns=["category", "polarity"])
     table = pd.crosstab(frame["category"], frame["polarity"])
@@ -101,7 +97,6 @@ def _readings(
 
     ``table`` has three columns for each reading: hits that are right, hits, gold.
     """
-    import pandas as pd
 
     def estimate(name: str, statistic: Callable[[Floats], Floats]) -> Estimate:
         return bootstrap_sums(statistic, table, clusters=clusters, n_resamples=n_resamples, rng=seed, name=name)

@@ -6,21 +6,21 @@ Everything runs under the protocol of :mod:`anima.negation.score`: cues are foun
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from anima.corpora import load_corpus
+from anima.findings.negation_polarity import READINGS
 from anima.findings.negspacy import negspacy
-from anima.findings.record import Claim, Evidence, Finding, Material, Measurement
+from anima.findings.record import Claim, Evidence, Finding, Material, Measurement, load_materials, stated
 from anima.negation.score import Predictor, after_cue, ours, read_corpus, score, six_words, to_punctuation
 from anima.stats import Estimate, bootstrap_sums, wilson_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from anima.corpora import Corpus
@@ -133,20 +133,9 @@ class Sources:
 
 
 def load(corpus: str = "auto") -> Sources:
-    """Load what the finding is computed on.
-
-    Parameters
-    ----------
-    corpus
-        "auto" takes each corpus where it is installed, else the written sample; "sample" the samples; anything else is a
-        folder that holds ``cd-sco``, ``nubes`` and ``casino``.
-    """
-    folder = None if corpus in ("auto", "sample") else Path(corpus)
-    names = ("cd-sco", "nubes", "casino")
-    loaded = [
-        load_corpus(folder / name if folder else name, sample=True if corpus == "sample" else None) for name in names
-    ]
-    return Sources(loaded[0], loaded[1], load_corpus("negation", sample=True), loaded[2])
+    """Load what the finding is computed on; see :func:`~anima.findings.record.load_materials`."""
+    cd_sco, nubes, casino = load_materials(corpus, "cd-sco", "nubes", "casino")
+    return Sources(cd_sco, nubes, load_corpus("negation", sample=True), casino)
 
 
 @dataclass(frozen=True)
@@ -176,11 +165,9 @@ STATISTICS: Final[Mapping[str, Callable[[Floats], Floats]]] = {
 
 def terms(part: Part, predict: Predictor) -> Floats:
     """Return what each sentence adds to the sums that the statistics are made of."""
-    rows = np.array(score(part.sentences, predict).rows, dtype=float).reshape(-1, 5)
-    gold = rows[:, 3] > 0
-    return np.column_stack(
-        [2 * rows[:, 0], rows[:, 1:3], gold, gold & (rows[:, 4] > 0), ~gold, ~gold & (rows[:, 1] > 0)]
-    )
+    hits, wrong, missed, size, exact = np.array(score(part.sentences, predict).rows, dtype=float).reshape(-1, 5).T
+    gold = size > 0
+    return np.column_stack([2 * hits, wrong, missed, gold, gold & (exact > 0), ~gold, ~gold & (wrong > 0)])
 
 
 def compare(part: Part, *, n_resamples: int = 2000, seed: int = 7) -> list[Line]:
@@ -198,11 +185,9 @@ def compare(part: Part, *, n_resamples: int = 2000, seed: int = 7) -> list[Line]
         value, width = STATISTICS[statistic], found[name].shape[1]
         own = bootstrap_sums(value, found[name], name=f"{statistic}, {name}", **options)
         gap = bootstrap_sums(
-            lambda s: value(s[:, :width]) - value(s[:, width:]),
-            np.hstack([found[name], found[rival]]),
-            name=f"{statistic}, {name} less {rival}",
-            **options,
-        )
+            lambda s: value(s[:, :width]) - value(s[:, width:]), np.hstack([found[name], found[rival]]),
+            name=f"{statistic}, {name} less {rival}", **options,
+        )  # fmt: skip
         return Line(part, name, statistic, own, rival, gap)
 
     pairs = [(name, best) for name in found] + [(OURS, NEGSPACY)] * (NEGSPACY in found)
@@ -211,8 +196,6 @@ def compare(part: Part, *, n_resamples: int = 2000, seed: int = 7) -> list[Line]
 
 def to_frame(lines: Iterable[Line]) -> pd.DataFrame:
     """Return one row per line: part, system, statistic, value and interval, rival, difference and interval, n."""
-    import pandas as pd
-
     return pd.DataFrame([
         {
             "part": line.part.name, "system": line.system, "statistic": line.statistic,
@@ -230,12 +213,9 @@ def by_phenomenon(part: Part) -> pd.DataFrame:
 
     A sentence without gold is right when nothing is predicted, so that phrases which deny nothing count too.
     """
-    import pandas as pd
-
     right = {name: [set(run(s)) == s.gold for s in part.sentences] for name, run in part.systems.items()}
-    frame = pd.DataFrame({"phenomenon": part.phenomena} | right).melt(
-        "phenomenon", var_name="system", value_name="right"
-    )
+    frame = pd.DataFrame({"phenomenon": part.phenomena} | right)
+    frame = frame.melt("phenomenon", var_name="system", value_name="right")
     table = frame.groupby(["phenomenon", "system"], sort=False)["right"].agg(n="size", right="sum").reset_index()
     table["low"], table["high"] = wilson_interval(table["right"], table["n"])
     return table.assign(share=table["right"] / table["n"])
@@ -254,10 +234,7 @@ def error_of(gold: frozenset[int], found: set[int] | frozenset[int]) -> str:
 
 def errors(part: Part, system: str = OURS) -> pd.DataFrame:
     """Return the sentences a system gets wrong: part, id, kind of error, tokens missed and tokens too many."""
-    import pandas as pd
-
-    predict = part.systems[system]
-    rows = []
+    predict, rows = part.systems[system], []
     for key, sentence in zip(part.ids, part.sentences, strict=True):
         found = set(predict(sentence))
         if kind := error_of(sentence.gold, found):
@@ -292,68 +269,54 @@ def record(
         if line.system != OURS:
             continue
         part = line.part
-        key = f"{part.key}{'/full' if part.view == 'full' else ''}/{line.statistic}"
-        common: dict[str, Any] = {
-            "capability": "what a negation denies" + (", its subject included" if part.view == "full" else ""),
-            "held_out": part.held_out, "evidence": part.evidence, "language": part.lang or "en, es", "genre": part.genre,
-        }  # fmt: skip
+        key, full = f"{part.key}{'/full' if part.view == 'full' else ''}/{line.statistic}", part.view == "full"
+        told = "what a negation denies" + (", its subject included" if full else "")
+        about = (part.held_out, part.evidence, part.lang or "en, es", part.genre)
         if line.rival != NEGSPACY:
             baseline = scores[part.name, line.rival, line.statistic]
-            measurements.append(Measurement(key, estimate=line.estimate, baseline=baseline, **common))
+            measurements.append(Measurement(key, told, line.estimate, baseline, *about))
             key += " less the best trivial rule"
-            claims += [Claim(f"{part.name}: {text}", key, *side) for text, *side in _CLAIMS[line.statistic]]
+            text, *side = _CLAIMS[line.statistic]
+            claims.append(Claim(f"{part.name}: {text}", key, *side))
         else:
             key += " less negspaCy"
             if line.statistic == "token F1":
                 claims.append(Claim(f"{part.name}: our rules have a higher token F1 than negspaCy", key, 0.0))
-        measurements.append(Measurement(key, estimate=line.difference, **common))
+        measurements.append(Measurement(key, told, line.difference, None, *about))
     for what, frame, language, genre in (
         ("markers", readings, "en, es", "assistants' replies"),
         ("openings", openings, "en", "negotiation chat"),
     ):
-        first, last = frame["reading"].iloc[0], frame["reading"].iloc[-1]
-        for row in frame[frame["reading"] == last].itertuples():
-            base = frame[(frame["reading"] == first) & (frame["statistic"] == row.statistic)]["estimate"].iloc[0]
-            common = {
-                "capability": f"{what}, negated ones dropped",
-                "held_out": what == "markers",
-                "language": language,
-                "genre": genre,
-            }
-            key = f"{what}/{row.statistic}"
-            measurements += [
-                Measurement(key, estimate=row.estimate, baseline=base, **common),
-                Measurement(f"{key} gained", estimate=row.difference, **common),
-            ]
+        for row in frame[frame["reading"] == frame["reading"].iloc[-1]].itertuples():
+            base = frame[(frame["reading"] == READINGS[0]) & (frame["statistic"] == row.statistic)]["estimate"].iloc[0]
+            key, told = f"{what}/{row.statistic}", f"{what}, negated ones dropped"
+            common: dict[str, Any] = {"held_out": what == "markers", "language": language, "genre": genre}
+            measurements.append(Measurement(key, told, row.estimate, base, **common))
+            measurements.append(Measurement(f"{key} gained", told, row.difference, **common))
         claims.append(Claim(f"Dropping negated {what} raises their precision", f"{what}/precision gained", 0.0))
     return Finding.make(
         "negation_scope",
-        title="Rules find what a negation denies; where they lead and where they do not",
+        title=STATED.title,
         answer=answer(lines),
         measurements=measurements,
         claims=claims,
-        limits=list(LIMITS),
+        limits=STATED.limits,
         materials=sources.materials,
         parameters=parameters,
-        data=("negation/en.toml", "negation/es.toml", "markers.toml", "lexicon/lexicon.toml"),
+        data=_DATA,
         records={"errors": wrong},
     )
 
 
-_CLAIMS: Final[Mapping[str, tuple[tuple[Any, ...], ...]]] = {
-    "token F1": (("our rules have a higher token F1 than the best trivial rule", 0.0, "above"),),
-    "exact scope": (("our rules get more scopes right to the word", 0.0, "above"),),
-    "false alarms": (("our rules raise no more than one further false alarm in a hundred sentences", MARGIN, "below"),),
+_CLAIMS: Final[Mapping[str, tuple[Any, ...]]] = {
+    "token F1": ("our rules have a higher token F1 than the best trivial rule", 0.0),
+    "exact scope": ("our rules get more scopes right to the word", 0.0),
+    "false alarms": ("our rules raise no more than one further false alarm in a hundred sentences", MARGIN, "below"),
 }
-LIMITS: Final = (
-    "Gold is one reading under one guide each, and guides differ: on whether “no firewood this week” denies the week, for one.",
-    "Two genres, old stories and Spanish clinical notes, and 100 written sentences; nothing here was measured on chat or on assistants' replies.",
-    "NUBes is the public sample, of one hospital; its intervals resample documents of one source.",
-    "CD-SCO's development part is two chapters of one story: passages of 20 sentences were resampled, which cannot say how another author would fare.",
-    "Whether a cue inside another cue's scope is denied too is a convention of the guides; so is whether “sin” and “ni” inside a negated clause belong to it.",
-    "Scope to the right of the cue is what polarity needs; the subject before it is found less well (full scope).",
-    "Rules end at closed word classes: a parser or a trained tagger knows more. NegBERT's 92.4 was measured on CD-SCO's test part with cues given.",
-)
+_DATA: Final = (
+    "negation/en.toml", "negation/es.toml", "markers.toml", "lexicon/lexicon.toml", "findings/negation_scope.toml"
+)  # fmt: skip
+STATED: Final = stated("negation_scope")
 
 
 def answer(lines: Iterable[Line]) -> str:

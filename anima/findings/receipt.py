@@ -51,12 +51,7 @@ def make_receipt(
 ) -> Receipt:
     """Return the receipt of a result computed by ``module`` from corpora (``inputs``: their hashes) and data files."""
     files = {name: digest(data_path(name).read_bytes()) for name in data}
-    return Receipt(
-        inputs=dict(inputs) | files,
-        sources=sources_hash(module),
-        parameters=digest(parameters),
-        outputs=digest(outputs),
-    )
+    return Receipt(dict(inputs) | files, sources_hash(module), digest(parameters), digest(outputs))
 
 
 def digest(content: Any) -> str:
@@ -66,9 +61,14 @@ def digest(content: Any) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-@cache
 def sources_hash(module: str) -> str:
-    """Return the hash of a module of this package and of every module of the package that it imports, in turn.
+    """Return the hash of a module of this package and of every module of the package that it imports, in turn."""
+    return digest(sources(module))
+
+
+@cache
+def sources(module: str) -> dict[str, str]:
+    """Return the hash of each module that :func:`sources_hash` is taken of, by its name.
 
     Comments, docstrings and blank lines are left out: prose changes no number.
     """
@@ -85,7 +85,7 @@ def sources_hash(module: str) -> str:
         queue += [*parents, *_imports(tree)]
     if module not in found:
         raise InputError(f"module {module!r} is not part of this package")
-    return digest(found)
+    return found
 
 
 def _file(name: str) -> Path | None:
@@ -118,16 +118,11 @@ def _bare(text: str, tree: ast.AST) -> str:
     """
     lines = text.splitlines()
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and body:
-            first = body[0]
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                for number in range(first.lineno - 1, first.end_lineno or first.lineno):
-                    lines[number] = ""
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node, clean=False) is not None:
+            for number in range(node.body[0].lineno - 1, node.body[0].end_lineno or 0):
+                lines[number] = ""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         row, column = token.start
         if token.type == tokenize.COMMENT:

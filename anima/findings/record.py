@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import html
 import json
+import math
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from anima.checks import show
+from anima.corpora import load_corpus
 from anima.errors import DataError, InputError
 from anima.findings.receipt import Receipt, make_receipt
-from anima.settings import results_dir
+from anima.settings import data_path, results_dir
 from anima.stats import Estimate, Presentable
 from anima.stats.estimate import json_ready
 
@@ -110,11 +114,36 @@ class Material:
     @classmethod
     def of(cls, corpus: Corpus) -> Material:
         """Return what a record keeps of a corpus."""
-        source = corpus.provenance
-        return cls(
-            *(corpus.name, corpus.hash, corpus.sample, source.version, source.licence),
-            *(len(corpus.dialogues), len(corpus.utterances)),
-        )
+        of, size = corpus.provenance, (len(corpus.dialogues), len(corpus.utterances))
+        return cls(corpus.name, corpus.hash, corpus.sample, of.version, of.licence, *size)
+
+
+class Stated(NamedTuple):
+    """What a finding says in words: see :func:`stated`."""
+
+    title: str
+    limits: tuple[str, ...]
+    claims: tuple[Claim, ...]
+
+
+def stated(name: str) -> Stated:
+    """Return the headline, limits and claims of a finding from ``corpora/findings/<name>.toml``."""
+    raw = tomllib.loads(data_path(f"findings/{name}.toml").read_text(encoding="utf-8"))
+    return Stated(raw["title"], tuple(raw["limits"]), tuple(Claim(**item) for item in raw.get("claims", ())))
+
+
+def load_materials(corpus: str, *names: str) -> list[Corpus]:
+    """Load the corpora of a finding, as its notebook's parameter ``corpus`` says.
+
+    "auto" takes each where it is installed, else its sample; "sample" the samples; anything else is the folder of the
+    corpus itself where there is one name, else a folder that holds one for each name.
+    """
+    if corpus in ("auto", "sample"):
+        return [load_corpus(name, sample=True if corpus == "sample" else None) for name in names]
+    folder = Path(corpus).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"corpus must be 'auto', 'sample' or a folder that is there, got {show(corpus)}")
+    return [load_corpus(folder / name if len(names) > 1 else folder) for name in names]
 
 
 @dataclass(frozen=True)
@@ -162,11 +191,11 @@ class Finding(Presentable):
         *,
         title: str,
         answer: str,
-        measurements: list[Measurement],
-        limits: list[str],
-        materials: list[Material],
+        measurements: Iterable[Measurement],
+        limits: Iterable[str],
         parameters: Mapping[str, Any],
-        claims: list[Claim] | None = None,
+        materials: Iterable[Material] = (),
+        claims: Iterable[Claim] = (),
         data: tuple[str, ...] = (),
         embedder: str = "",
         records: Mapping[str, Any] | None = None,
@@ -177,7 +206,6 @@ class Finding(Presentable):
         ----------
         data
             Data files of the package it rests on, relative to ``corpora/``, e.g. ``("lexicon/lexicon.toml",)``.
-
         embedder
             Model and version behind the vectors, where there are any.
 
@@ -186,10 +214,11 @@ class Finding(Presentable):
         InputError
             Two measurements share a key, or a claim names one that is not there.
         """
+        measurements, materials, claims = tuple(measurements), tuple(materials), tuple(claims)
         keys = [item.key for item in measurements]
         if len(set(keys)) < len(keys):
             raise InputError(f"measurements of {name!r}: key {max(keys, key=keys.count)!r} appears twice")
-        for claim in claims or ():
+        for claim in claims:
             if claim.by not in keys:
                 raise InputError(
                     f"claim {claim.text!r} is decided by {claim.by!r}, which is not among the measurements"
@@ -202,10 +231,8 @@ class Finding(Presentable):
             parameters=parameters,
             outputs=_outputs(measurements, tables),
         )
-        return cls(
-            *(name, title, answer, tuple(claims or ()), tuple(measurements), tuple(limits), tuple(materials)),
-            *(dict(parameters), receipt, tables),
-        )
+        told = (name, title, answer, claims, measurements, tuple(limits), materials)
+        return cls(*told, dict(parameters), receipt, tables)
 
     @property
     def sample(self) -> bool:
@@ -219,12 +246,10 @@ class Finding(Presentable):
 
     def measurement(self, key: str) -> Measurement:
         """Return the measurement called ``key``."""
-        for item in self.measurements:
-            if item.key == key:
-                return item
-        raise InputError(
-            f"finding {self.name!r} has no measurement {key!r}; it has {[m.key for m in self.measurements]}"
-        )
+        known = {item.key: item for item in self.measurements}
+        if key not in known:
+            raise InputError(f"finding {self.name!r} has no measurement {key!r}; it has {list(known)}")
+        return known[key]
 
     def verdicts(self) -> pd.DataFrame:
         """Return one row per claim: the sentence, the number that decides it, and the verdict."""
@@ -234,38 +259,23 @@ class Finding(Presentable):
         rows = []
         for claim in self.claims:
             number = known[claim.by].estimate if claim.by in known else Estimate.undefined(claim.by, "not measured")
-            side = "above" if claim.expects == "above" else "below"
-            rows.append(
-                {
-                    "claim": claim.text,
-                    "verdict": claim.verdict(known),
-                    "decided by": f"{number.name} {_span(number)}, expected {side} {claim.against:g}",
-                }
-            )
+            told = f"{number.name} {_span(number)}, expected {claim.expects} {claim.against:g}"
+            rows.append((claim.text, claim.verdict(known), told))
         return pd.DataFrame(rows, columns=["claim", "verdict", "decided by"])
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per measurement."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "key": item.key,
-                    "capability": item.capability,
-                    "statistic": item.estimate.name,
-                    "value": item.estimate.value,
-                    "low": item.estimate.low,
-                    "high": item.estimate.high,
-                    "n": item.estimate.n,
-                    "baseline": item.baseline.value if item.baseline else float("nan"),
-                    "held out": item.held_out,
-                    "evidence": item.evidence,
-                    "sample": self.sample,
-                }
-                for item in self.measurements
-            ]
-        )
+        return pd.DataFrame([
+            {
+                "key": item.key, "capability": item.capability, "statistic": item.estimate.name, "value": item.estimate.value,
+                "low": item.estimate.low, "high": item.estimate.high, "n": item.estimate.n,
+                "baseline": item.baseline.value if item.baseline else math.nan, "held out": item.held_out,
+                "evidence": item.evidence, "sample": self.sample,
+            }
+            for item in self.measurements
+        ])  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as it is written, numbers rounded."""
@@ -310,18 +320,10 @@ def read_finding(path: str | Path) -> Finding:
         found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
         raise DataError(f"{path}: field 'schema' must be {SCHEMA_VERSION}, got {found!r}; rerun the notebook")
     try:
-        return Finding(
-            name=raw["name"],
-            title=raw["title"],
-            answer=raw["answer"],
-            claims=tuple(Claim(**item) for item in raw["claims"]),
-            measurements=tuple(_measurement(item) for item in raw["measurements"]),
-            limits=tuple(raw["limits"]),
-            materials=tuple(Material(**item) for item in raw["materials"]),
-            parameters=raw["parameters"],
-            receipt=Receipt(**raw["receipt"]),
-            records=raw["records"],
-        )
+        told = (raw["name"], raw["title"], raw["answer"], tuple(Claim(**item) for item in raw["claims"]))
+        numbers, limits = tuple(_measurement(item) for item in raw["measurements"]), tuple(raw["limits"])
+        materials = tuple(Material(**item) for item in raw["materials"])
+        return Finding(*told, numbers, limits, materials, raw["parameters"], Receipt(**raw["receipt"]), raw["records"])
     except KeyError as error:
         raise DataError(f"{path}: field {error} is missing; rerun the notebook") from error
     except (TypeError, ValueError) as error:
@@ -346,15 +348,13 @@ def published_findings(folder: Path | None = None) -> dict[str, Finding]:
 def _measurement(raw: dict[str, Any]) -> Measurement:
     if not isinstance(raw, dict):
         raise TypeError(f"measurements must be objects, got {raw!r}")
-    numbers = {key: raw.pop(key) for key in ("estimate", "baseline")}
-    return Measurement(estimate=_estimate(numbers["estimate"]), baseline=_estimate(numbers["baseline"]), **raw)
+    return Measurement(**raw | {key: _estimate(raw[key]) for key in ("estimate", "baseline")})
 
 
 def _estimate(raw: dict[str, Any] | None) -> Any:
     if raw is None:
         return None
-    nan = {key: float("nan") for key in ("value", "low", "high", "p_value") if raw[key] is None}
-    return Estimate(**raw | nan)
+    return Estimate(**raw | {key: math.nan for key in ("value", "low", "high", "p_value") if raw[key] is None})
 
 
 def _span(number: Estimate) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -18,7 +17,7 @@ from anima.negation import LANGUAGES
 from anima.settings import data_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pandas as pd
@@ -170,14 +169,13 @@ def read_lexicon(path: Path) -> Lexicon:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not TOML in UTF-8: {error}") from None
-    categories = {
-        name: _table(Category, item | {"name": name}, f"{path}: categories.{name}")
-        for name, item in raw.get("categories", {}).items()
-    }
-    registers = {
-        name: _table(Category, item | {"name": name}, f"{path}: registers.{name}")
-        for name, item in raw.get("registers", {}).items()
-    }
+    categories, registers = (
+        {
+            name: _table(Category, item | {"name": name}, f"{path}: {key}.{name}")
+            for name, item in raw.get(key, {}).items()
+        }
+        for key in ("categories", "registers")
+    )
     triggers = [
         Trigger(pattern, BLOCKED, "", lang, "") for lang, items in raw.get("blocked", {}).items() for pattern in items
     ]
@@ -185,47 +183,32 @@ def read_lexicon(path: Path) -> Lexicon:
     for i, group in enumerate(raw.get("group", [])):
         patterns = group.pop("triggers", None)
         where = f"{path}: group[{i}]"
-        if not isinstance(patterns, list) or not all(
-            isinstance(pattern, str) and pattern.strip() for pattern in patterns
-        ):
+        if not isinstance(patterns, list) or not all(isinstance(item, str) and item.strip() for item in patterns):
             raise DataError(f"{where}: field 'triggers' must be a list of non-empty strings, got {show(patterns)}")
-        triggers += [
-            _checked(_table(Trigger, group | {"pattern": pattern}, where), choices, where) for pattern in patterns
-        ]
-    measurements = [
-        _checked(_table(Measurement, item, where), choices, where)
-        for where, item in _numbered(raw, "measurement", path)
-    ]
-    refuted = [
-        _checked(_table(Refuted, item, where), choices, where) for where, item in _numbered(raw, "refuted", path)
-    ]
-    lexicon = Lexicon(categories, registers, tuple(triggers), tuple(measurements), tuple(refuted))
+        triggers += [_table(Trigger, group | {"pattern": pattern}, where, choices) for pattern in patterns]
+    measurements, refuted = (
+        tuple(_table(kind, item, f"{path}: {key}[{i}]", choices) for i, item in enumerate(raw.get(key, [])))
+        for key, kind in (("measurement", Measurement), ("refuted", Refuted))
+    )
+    lexicon = Lexicon(categories, registers, tuple(triggers), measurements, refuted)
     _check_forms(lexicon, path)
     return lexicon
 
 
-def _numbered(raw: dict[str, Any], key: str, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for i, item in enumerate(raw.get(key, [])):
-        yield f"{path}: {key}[{i}]", item
-
-
-def _table(kind: Any, item: dict[str, Any], where: str) -> Any:
-    """Return a dataclass made of a table of the file; unknown and missing fields are named."""
+def _table(kind: Any, item: dict[str, Any], where: str, choices: Mapping[str, Any] | None = None) -> Any:
+    """Return a dataclass made of a table of the file; fields that are unknown, missing or not allowed are named."""
     names = {field.name for field in fields(kind)}
     if unknown := sorted(set(item) - names):
         raise DataError(f"{where}: unknown field {unknown[0]!r}; known are {', '.join(sorted(names))}")
     try:
-        return kind(**item)
+        made = kind(**item)
     except TypeError as error:
         raise DataError(f"{where}: {str(error).partition(') ')[2] or error}") from None
-
-
-def _checked(item: Any, choices: Mapping[str, Any], where: str) -> Any:
-    for name, allowed in choices.items():
-        value = getattr(item, name, None)
+    for name, allowed in (choices or {}).items():
+        value = getattr(made, name, None)
         if value is not None and value not in allowed and not (name == "register" and value == ""):
             raise DataError(f"{where}: field {name!r} must be one of {', '.join(allowed)}, got {show(value)}")
-    return item
+    return made
 
 
 def _check_forms(lexicon: Lexicon, path: Path) -> None:
@@ -244,16 +227,20 @@ def _check_forms(lexicon: Lexicon, path: Path) -> None:
                     f"{path}: {form!r} ({trigger.lang}) stands for {other.category or 'blocked'} by {show(other.pattern)} "
                     f"and for {trigger.category or 'blocked'} by {show(trigger.pattern)}: keep one"
                 )
-            if trigger.category and (trigger.lang, form) in bad:
-                raise DataError(
-                    f"{path}: {form!r} is recorded as refuted ({bad[trigger.lang, form].reason}): take it out"
-                )
+            if trigger.category and (wrong := bad.get((trigger.lang, form))):
+                raise DataError(f"{path}: {form!r} is recorded as refuted ({wrong.reason}): take it out")
 
 
 @cache
 def load_lexicon() -> Lexicon:
     """Return the lexicon written for this project, from ``corpora/lexicon/lexicon.toml``."""
     return read_lexicon(data_path("lexicon/lexicon.toml"))
+
+
+_LEDGER: Final = (
+    "category", "alias", "register", "lang", "n_triggers", "n_forms", "evidence", "corpus", "label", "n", "fires",
+    "precision", "recall", "kappa", "base_rate", "held_out", "note",
+)  # fmt: skip
 
 
 def ledger() -> pd.DataFrame:
@@ -270,56 +257,24 @@ def ledger() -> pd.DataFrame:
     import pandas as pd
 
     lexicon = load_lexicon()
-    sizes: Counter[tuple[str, str, str, str]] = Counter()
-    forms: Counter[tuple[str, str, str, str]] = Counter()
+    groups: dict[tuple[str, str, str, str], list[int]] = {}
     for trigger in lexicon.triggers:
         if trigger.category:
             key = (trigger.category, trigger.register, trigger.lang, trigger.evidence)
-            sizes[key] += 1
-            forms[key] += len(expand(trigger.pattern))
+            groups.setdefault(key, []).append(len(expand(trigger.pattern)))
     rows: list[dict[str, Any]] = []
-    for (category, register, lang, evidence), count in sizes.items():
-        row: dict[str, Any] = {
-            "category": category,
-            "alias": lexicon.categories[category].alias,
-            "register": register,
-            "lang": lang,
-        }
-        row |= {"n_triggers": count, "n_forms": forms[category, register, lang, evidence], "evidence": evidence}
-        found = [
-            item
-            for item in lexicon.measurements
-            if (item.category, item.lang) == (category, lang) and item.register in ("", register)
-        ]
+    for (category, register, lang, evidence), forms in groups.items():
+        row: dict[str, Any] = {"category": category, "register": register, "lang": lang, "evidence": evidence}
+        row |= {"n_triggers": len(forms), "n_forms": sum(forms)}
+        about = (item for item in lexicon.measurements if (item.category, item.lang) == (category, lang))
+        found = [item for item in about if item.register in ("", register)]
         rows += [row | _fields(item, "category", "register", "lang") for item in found] or [row]
     for item in lexicon.refuted:
-        rows.append(
-            {
-                "alias": lexicon.categories[item.category].alias,
-                "register": "",
-                "n_triggers": 1,
-                "n_forms": 1,
-                "evidence": "refuted",
-            }
-            | {"note": f"“{item.trigger}”: {item.reason}"}
-            | _fields(item, "trigger", "reason", "wrong")
-            | {"precision": 1 - item.wrong / item.n if item.n else item.precision}
-        )
-    columns = [
-        "category",
-        "alias",
-        "register",
-        "lang",
-        "n_triggers",
-        "n_forms",
-        "evidence",
-        "corpus",
-        "label",
-        "n",
-        "fires",
-    ]
-    columns += ["precision", "recall", "kappa", "base_rate", "held_out", "note"]
-    frame = pd.DataFrame(rows, columns=columns)
+        row = {"register": "", "n_triggers": 1, "n_forms": 1, "evidence": "refuted"}
+        row |= _fields(item, "trigger", "reason", "wrong") | {"note": f"“{item.trigger}”: {item.reason}"}
+        rows.append(row | {"precision": 1 - item.wrong / item.n if item.n else item.precision})
+    frame = pd.DataFrame(rows, columns=_LEDGER)
+    frame["alias"] = [lexicon.categories[name].alias for name in frame["category"]]
     frame[["corpus", "label", "note"]] = frame[["corpus", "label", "note"]].fillna("")
     frame["held_out"] = frame["held_out"].eq(True)
     frame[["n", "fires"]] = frame[["n", "fires"]].replace(0, float("nan")).astype("Int64")

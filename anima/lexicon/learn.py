@@ -115,14 +115,11 @@ def learn(
     if folds >= 2:
         predicted = np.zeros(len(truth), dtype=bool)
         for train, test in _folds(clusters, rows, folds, seed):
-            bar = best_bar(grams, truth, clusters, train, bars, min_support, folds, seed)
-            chosen = grams.cover(train, truth, *bar, min_support)
+            _, chosen = take(grams, truth, clusters, train, bars, min_support, folds, seed)
             predicted[test] = grams.any(test, chosen)
         held_out = scores_of(label, truth, predicted, clusters, True, n_resamples, seed)
-    bar = best_bar(grams, truth, clusters, rows, bars, min_support, folds, seed)
-    phrases = tuple(
-        Phrase(grams.names[j], *grams.counts(j, truth)) for j in grams.cover(rows, truth, *bar, min_support)
-    )
+    bar, chosen = take(grams, truth, clusters, rows, bars, min_support, folds, seed)
+    phrases = tuple(grams.phrase(j, truth) for j in chosen)
     settings = {
         "min_precision": bar[0], "prior": bar[1], "min_support": min_support, "max_words": max_words, "folds": folds,
         "seed": seed, "n_utterances": len(truth), "n_positive": int(truth.sum()), "n_groups": len(set(clusters)),
@@ -144,7 +141,7 @@ def _folds(
         yield rows[train], rows[test]
 
 
-def best_bar(
+def _best_bar(
     grams: Grams, truth: Flags, clusters: NDArray[Any], rows: NDArray[np.intp], bars: list[tuple[float, float]],
     support: int, folds: int, seed: int,
 ) -> tuple[float, float]:  # fmt: skip
@@ -161,6 +158,15 @@ def best_bar(
         if kappa > best_kappa:
             best, best_kappa = bar, kappa
     return best
+
+
+def take(
+    grams: Grams, truth: Flags, clusters: NDArray[Any], rows: NDArray[np.intp], bars: list[tuple[float, float]],
+    support: int, folds: int, seed: int,
+) -> tuple[tuple[float, float], list[int]]:  # fmt: skip
+    """Return the bars chosen on the given rows, and the runs they take there."""
+    bar = _best_bar(grams, truth, clusters, rows, bars, support, folds, seed)
+    return bar, grams.cover(rows, truth, *bar, support)
 
 
 def _kappa(truth: Flags, predicted: Flags) -> float:
@@ -185,10 +191,13 @@ class Grams:
         self._length = np.array([name.count(" ") for name in self.names])
         self._columns = table.tocsc()
 
-    def counts(self, j: int, truth: Flags) -> tuple[int, int]:
-        """Return the utterances with a run, and those with the label among them."""
-        rows = self._columns.indices[self._columns.indptr[j] : self._columns.indptr[j + 1]]
-        return len(rows), int(truth[rows].sum())
+    def phrase(self, j: int, truth: Flags) -> Phrase:
+        """Return a run with the number of utterances that hold it, and of those with the label among them."""
+        rows = self._with(j)
+        return Phrase(self.names[j], len(rows), int(truth[rows].sum()))
+
+    def _with(self, j: int) -> NDArray[np.intp]:
+        return np.asarray(self._columns.indices[self._columns.indptr[j] : self._columns.indptr[j + 1]])
 
     def any(self, rows: NDArray[np.intp], chosen: list[int]) -> Flags:
         """Return for each row whether one of the runs stands in it."""
@@ -210,7 +219,7 @@ class Grams:
         taken = []
         # Equal precision: the run with more support, then the shorter, then the alphabet.
         for j in candidates[np.lexsort((candidates, self._length[candidates], -n[candidates], -shrunk[candidates]))]:
-            new = self._columns.indices[self._columns.indptr[j] : self._columns.indptr[j + 1]]
+            new = self._with(j)
             new = new[open_rows[new]]
             if len(new) >= support and (truth[new].sum() + base) / (len(new) + prior) >= precision:
                 open_rows[new] = False

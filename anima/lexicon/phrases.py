@@ -20,7 +20,7 @@ from anima.stats import Estimate, Presentable, bootstrap_sums, cohen_kappa, conf
 from anima.text import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -87,12 +87,8 @@ class PhraseLexicon(Presentable):
 
     def summary(self) -> str:
         """Return one sentence."""
-        text = f"{len(self)} phrases for {self.label}"
-        return (
-            f"{text}; {self.held_out.kappa.summary()}"
-            if self.held_out
-            else f"{text}, not measured on held-out dialogues."
-        )
+        told = f"; {self.held_out.kappa.summary()}" if self.held_out else ", not measured on held-out dialogues."
+        return f"{len(self)} phrases for {self.label}{told}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per phrase: ``phrase, n, hits, note``."""
@@ -141,31 +137,22 @@ class PhraseLexicon(Presentable):
         Only utterances that the phrases were not learnt from tell anything.
         """
         require_columns(utterances, [text, self.label, groups], "utterances")
-        predicted = self.predict(utterances[text])
-        return scores_of(
-            self.label,
-            flags_of(utterances, self.label),
-            predicted,
-            utterances[groups].to_numpy(),
-            False,
-            n_resamples,
-            rng,
-        )
+        truth, predicted = flags_of(utterances, self.label), self.predict(utterances[text])
+        return scores_of(self.label, truth, predicted, utterances[groups].to_numpy(), False, n_resamples, rng)
 
     def to_toml(self, path: str | Path | None = None) -> str:
         """Return the phrases as TOML, to be read and edited by hand; also write them to ``path`` if given."""
-        lines = [f"# {line}" for line in self.summary().splitlines()]
-        lines += [
+        lines = [
+            *(f"# {line}" for line in self.summary().splitlines()),
             "# One line a phrase; delete, add or comment freely. Trigger syntax as in the written lexicon: (a|b) [c] ? ! ^ $;",
             "# a capital makes its word cased.",
-            "",
+            *("", f"label = {_toml(self.label)}", "", "[settings]"),
+            *(f"{key} = {_toml(value)}" for key, value in self.settings.items()),
+            *("", "[phrases]"),
         ]
-        lines += [f"label = {_toml(self.label)}", "", "[settings]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in self.settings.items()]
-        lines += ["", "[phrases]"]
-        lines += [
-            f"{_toml(item.phrase)} = {{ hits = {item.hits}, n = {item.n}{_note(item)} }}" for item in self.phrases
-        ]
+        for item in self.phrases:
+            note = f", note = {_toml(item.note)}" if item.note else ""
+            lines.append(f"{_toml(item.phrase)} = {{ hits = {item.hits}, n = {item.n}{note} }}")
         text = "\n".join(lines) + "\n"
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -197,18 +184,15 @@ class PhraseLexicon(Presentable):
             raise DataError(f"{where}: needs a field 'label' with a name and a table [phrases]")
         phrases = []
         for phrase, item in table.items():
+            place = f'{where}: phrases."{phrase}"'
             try:
                 found = Phrase(phrase, **item)
             except TypeError:
-                raise DataError(
-                    f'{where}: phrases."{phrase}" must be {{ hits = …, n = … }}, got {show(item)}'
-                ) from None
-            counted = [value for value in (found.hits, found.n) if type(value) is int]
-            if len(counted) < 2 or not 0 <= found.hits <= found.n or not isinstance(found.note, str):
-                raise DataError(
-                    f'{where}: phrases."{phrase}": hits and n must be whole numbers with 0 ≤ hits ≤ n, and note a text, '
-                    f"got {show(item)}"
-                )
+                raise DataError(f"{place} must be {{ hits = …, n = … }}, got {show(item)}") from None
+            whole = type(found.hits) is type(found.n) is int and 0 <= found.hits <= found.n
+            if not whole or not isinstance(found.note, str):
+                fix = "hits and n must be whole numbers with 0 ≤ hits ≤ n, and note a text"
+                raise DataError(f"{place}: {fix}, got {show(item)}")
             phrases.append(found)
         made = cls(label, tuple(phrases), raw.get("settings", {}))
         try:
@@ -221,10 +205,6 @@ class PhraseLexicon(Presentable):
 def _toml(value: Any) -> str:
     """Return a scalar or a list as TOML: its strings, numbers and booleans are written as in JSON."""
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
-
-
-def _note(item: Phrase) -> str:
-    return f", note = {_toml(item.note)}" if item.note else ""
 
 
 def flags_of(utterances: pd.DataFrame, label: str) -> Flags:
@@ -250,21 +230,12 @@ def scores_of(
     terms = confusion_terms(truth.astype(int), predicted.astype(int), 2)
     options: dict[str, Any] = {"clusters": clusters, "n_resamples": n_resamples, "rng": rng}
 
-    def share(name: str, weights: Sequence[float]) -> Estimate:
-        # Columns are true negatives, false alarms, misses, hits.
-        def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-            below = sums @ np.asarray(weights)
-            with np.errstate(all="ignore"):
-                return np.asarray(sums[:, 3] / below)  # 0/0 is NaN: undefined
-
-        return bootstrap_sums(statistic, terms, name=f"{name} of {label}", **options)
+    def share(name: str, *weights: float) -> Estimate:
+        # Columns are true negatives, false alarms, misses, hits; 0/0 is NaN, undefined.
+        return bootstrap_sums(
+            lambda sums: sums[:, 3] / (sums @ np.asarray(weights)), terms, name=f"{name} of {label}", **options
+        )
 
     kappa = cohen_kappa(truth, predicted, categories=[False, True], name=f"Cohen's kappa of {label}", **options)
-    return Scores(
-        label,
-        held_out,
-        share("precision", (0, 1, 0, 1)),
-        share("recall", (0, 0, 1, 1)),
-        share("F1", (0, 0.5, 0.5, 1)),
-        kappa,
-    )
+    shares = share("precision", 0, 1, 0, 1), share("recall", 0, 0, 1, 1), share("F1", 0, 0.5, 0.5, 1)
+    return Scores(label, held_out, *shares, kappa)

@@ -7,7 +7,7 @@ is on normalised text (NFC, straight quotes), spans refer to the original.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -200,12 +200,8 @@ class Scanner:
         hits = []
         for first, last, trigger in self.spans(words):
             span = normal.span(words.starts[first], words.ends[last])
-            hits.append(
-                Hit(
-                    text[slice(*span)], span, trigger.pattern, trigger.category, trigger.register, trigger.lang,
-                    trigger.evidence,
-                )
-            )  # fmt: skip
+            of = (trigger.pattern, trigger.category, trigger.register, trigger.lang, trigger.evidence)
+            hits.append(Hit(text[slice(*span)], span, *of))
         return _with_polarity(text, normal.text, hits) if polarity and hits else hits
 
 
@@ -243,7 +239,7 @@ def _judged(text: str, hit: Hit, found: Sequence[Scope]) -> Hit:
     cancelled = len(deciding) % 2 == 0 or any(scope.double for scope in deciding)
     apart = cue.cue_span[1] <= start and bool(_CLAUSE.search(text[cue.cue_span[1] : start]))
     polarity: Polarity = "uncertain" if cancelled or apart else "negated"
-    return Hit(hit.text, hit.span, hit.trigger, hit.category, hit.register, hit.lang, hit.evidence, polarity, cue.cue)
+    return replace(hit, polarity=polarity, cue=cue.cue)
 
 
 @cache

@@ -122,6 +122,20 @@ class Language:
     triggers: re.Pattern[str] = field(repr=False)
 
 
+class Rules:
+    """The rules of a language, bound to one tokenised text; subclasses say how far a negation reaches."""
+
+    __slots__ = ("c", "low", "n", "sets", "tokens", "words")
+
+    def __init__(self, tokens: Tokens, lang: Lang, sets: Mapping[str, frozenset[str]]) -> None:
+        self.tokens, self.words, self.low, self.n = tokens, tokens.words, tokens.low, len(tokens.low)
+        self.c, self.sets = language(lang).classes, sets
+
+    def word(self, i: int) -> str:
+        """Return the form of token ``i``, or an empty string outside the text."""
+        return self.low[i] if 0 <= i < self.n else ""
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.replace("n't", " n't").split())
 

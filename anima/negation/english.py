@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from anima.negation import affix
-from anima.negation.cues import Extent, Tokens, language
+from anima.negation.cues import Extent, Rules, language
 
 if TYPE_CHECKING:
-    from anima.negation.cues import Cue
+    from anima.negation.cues import Cue, Tokens
 
 MARKS = frozenset([";", ":", "?", "!", "\n", "…", "—", "–", "(", ")", "[", "]", '"', "''", "``", "«", "»"])
 _QUOTES = frozenset(['"', "``"])
@@ -53,22 +53,13 @@ def _sets() -> dict[str, frozenset[str]]:
     }
 
 
-class English:
+class English(Rules):
     """The rules for the right, bound to one tokenised text."""
 
-    __slots__ = ("c", "low", "n", "sets", "tokens", "words")
+    __slots__ = ()
 
     def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self.words = tokens.words
-        self.low = tokens.low
-        self.n = len(tokens.low)
-        self.c = language("en").classes
-        self.sets = _sets()
-
-    def word(self, i: int) -> str:
-        """Return the form of token ``i``, or an empty string outside the text."""
-        return self.low[i] if 0 <= i < self.n else ""
+        super().__init__(tokens, "en", _sets())
 
     def right(self, cue: Cue) -> Extent:
         """Return where the scope to the right of the cue ends."""

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from anima.corpora import negation
-from anima.corpora.files import Files
 from anima.corpora.negation import Negation
 from anima.negation.scope import scopes
+from anima.stats import Presentable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,35 +48,18 @@ Predictor = Callable[[Sentence], "set[int] | frozenset[int]"]
 """From a sentence (its gold unseen) to the indices of the tokens held to be negated."""
 
 
-def read_cd_sco(path: str | Path, view: View = "right") -> Iterator[Sentence]:
-    """Yield the sentences of one CD-SCO file; errors as in :func:`anima.corpora.negation.cd_sco`."""
-    path = Path(path)
-    for item in negation.cd_sco(Files(path.parent), path):
-        yield _sentence(item.text, item.tokens, item.negations, view)
-
-
-def read_nubes(folder: str | Path) -> Iterator[Sentence]:
-    """Yield the lines of the brat files of NUBes under a folder, syntactic negation only, to the right of the cue."""
-    files = Files(Path(folder))
-    for path in sorted(files.folder.rglob("*.ann")):
-        for item in negation.nubes(files, path):
-            yield _sentence(item.text, None, item.negations, "right", syntactic=True)
-
-
 def read_corpus(corpus: Corpus, view: View = "right") -> list[Sentence]:
     """Return the sentences of a loaded corpus of negation in its order; of NUBes under the protocol of NUBes.
 
-    Shown equal to the readers of files by ``tests/negation/test_score.py``.
+    Shown equal to the reference ruler's by ``tests/negation/test_score.py``.
     """
     found: dict[str, dict[int, Negation]] = {}
     columns = (corpus.labels[name] for name in ("utterance_id", "scheme", "label", "start", "end", "group"))
     for key, scheme, kind, start, end, group in zip(*columns, strict=True):
         groups = found.setdefault(key, {})
         item = groups.get(group, Negation(kind, (), ()))
-        cue, scope = (
-            ((*item.cue, (start, end)), item.scope) if scheme == "cue" else (item.cue, (*item.scope, (start, end)))
-        )
-        groups[group] = Negation(kind, cue, scope)
+        longer: dict[str, Any] = {scheme: (*getattr(item, scheme), (start, end))}
+        groups[group] = item._replace(**longer)
     syntactic = any("NegSynMarker" in labels for labels in corpus.schemes.values()) and not corpus.sample
     frame = corpus.utterances
     return [
@@ -88,12 +69,7 @@ def read_corpus(corpus: Corpus, view: View = "right") -> list[Sentence]:
 
 
 def _sentence(
-    text: str,
-    tokens: tuple[Span, ...] | None,
-    negations: Iterable[Negation],
-    view: View,
-    *,
-    syntactic: bool = False,
+    text: str, tokens: tuple[Span, ...] | None, negations: Iterable[Negation], view: View, *, syntactic: bool
 ) -> Sentence:
     """Return a sentence with its gold; ``syntactic`` is the protocol of NUBes.
 
@@ -125,8 +101,8 @@ def _indices(offsets: list[Span], spans: Iterable[Span], *, whole: bool) -> set[
     }
 
 
-@dataclass(frozen=True, slots=True)
-class NegationScore:
+@dataclass(frozen=True)
+class NegationScore(Presentable):
     """Score of a predictor; ``rows`` holds (true positives, false positives, misses, size of gold, exact) per sentence, so
     that intervals can be resampled over sentences. An undefined share is NaN.
     """
@@ -142,11 +118,7 @@ class NegationScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, without the rows, ready for JSON."""
-        names = ("precision", "recall", "f1", "exact", "false_alarm", "n_gold", "n_free")
-        values = {name: getattr(self, name) for name in names}
-        return {
-            name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()
-        }
+        return {name: value for name, value in super().to_dict().items() if name != "rows"}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per sentence: tp, fp, fn, n_gold, exact."""
@@ -160,9 +132,6 @@ class NegationScore:
             f"Token F1 {self.f1:.3f}, exact scopes {self.exact:.3f} of {self.n_gold} sentences, "
             f"false alarms {self.false_alarm:.3f} of {self.n_free}."
         )
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self.summary()}</p>"
 
 
 def score(sentences: Iterable[Sentence], predict: Predictor) -> NegationScore:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from anima.negation.cues import Extent, Tokens, language
+from anima.negation.cues import Extent, Rules, language
 
 if TYPE_CHECKING:
-    from anima.negation.cues import Cue
+    from anima.negation.cues import Cue, Tokens
 
 _MARKS = frozenset(
     [";", ":", "?", "!", "\n", "…", "—", "–", "(", ")", "[", "]", '"', "''", "``", "«", "»", "¿", "¡", "+"]
@@ -49,25 +49,14 @@ def _endings() -> dict[str, tuple[str, ...]]:
     return {name: tuple(classes[f"{name}_ending"]) for name in ("verb", "infinitive", "participle")}
 
 
-class Spanish:
+class Spanish(Rules):
     """The rules, bound to one tokenised text."""
 
-    __slots__ = ("c", "endings", "low", "n", "pairs", "sets", "tokens", "words")
+    __slots__ = ("endings", "pairs")
 
     def __init__(self, tokens: Tokens) -> None:
-        rules = language("es")
-        self.tokens = tokens
-        self.words = tokens.words
-        self.low = tokens.low
-        self.n = len(tokens.low)
-        self.c = rules.classes
-        self.pairs = rules.pairs
-        self.sets = _sets()
-        self.endings = _endings()
-
-    def word(self, i: int) -> str:
-        """Return the form of token ``i``, or an empty string outside the text."""
-        return self.low[i] if 0 <= i < self.n else ""
+        super().__init__(tokens, "es", _sets())
+        self.pairs, self.endings = language("es").pairs, _endings()
 
     def right(self, cue: Cue) -> Extent:
         """Return where the scope to the right of the cue ends."""

@@ -26,12 +26,8 @@ def test_counts(casino: Corpus) -> None:
     report = casino.report
     assert (report.dialogues, report.utterances, report.annotated) == (1030, 14297, 4615)
     assert (report.duplicate_texts, report.stray_commas, report.empty_texts) == (93, 1, 0)
-    assert buttons["text"].value_counts().to_dict() == {
-        "Submit-Deal": 1181,
-        "Accept-Deal": 1005,
-        "Reject-Deal": 167,
-        "Walk-Away": 25,
-    }
+    counts = {"Submit-Deal": 1181, "Accept-Deal": 1005, "Reject-Deal": 167, "Walk-Away": 25}
+    assert buttons["text"].value_counts().to_dict() == counts
     annotated = casino.dialogues[casino.dialogues["annotated"]]
     assert annotated["split"].value_counts().to_dict() == {"train": 347, "test": 42, "valid": 7}
     frame = casino.labelled("strategy")
@@ -70,22 +66,13 @@ def test_rows_of_a_dialogue(casino_folder: Path) -> None:
     assert first["kind"].tolist() == ["message"] * 3 + ["button"]
     assert first["annotated"].tolist() == [True, True, False, False]
     labels = corpus.labels[corpus.labels["dialogue_id"] == "0"]
-    assert labels[["utterance_id", "label"]].values.tolist() == [
-        ["0:0", "small-talk"],
-        ["0:1", "self-need"],
-        ["0:1", "elicit-pref"],
-    ]
+    found = list(zip(labels["utterance_id"], labels["label"], strict=True))
+    assert found == [("0:0", "small-talk"), ("0:1", "self-need"), ("0:1", "elicit-pref")]
     assert corpus.report.stray_commas == 3
     assert "3 messages of annotated dialogues" in corpus.provenance.dropped[0]
     assert not corpus.provenance.verified
-    own = corpus.speakers.iloc[0]
-    assert (own["high"], own["reason_low"], own["age"], own["svo"], own["emotional_stability"]) == (
-        "Water",
-        "a stove",
-        30,
-        "proself",
-        4.0,
-    )
+    own = corpus.speakers.loc[0, ["high", "reason_low", "age", "svo", "emotional_stability"]].tolist()
+    assert own == ["Water", "a stove", 30, "proself", 4.0]
 
 
 def test_splits_are_selected(casino_folder: Path) -> None:
@@ -94,3 +81,6 @@ def test_splits_are_selected(casino_folder: Path) -> None:
     assert set(part.utterances["dialogue_id"]) == set(part.labels["dialogue_id"]) == {"1"}
     assert part.labelled("strategy")["split"].tolist() == ["valid", "valid"]
     assert part.hash == corpus.hash
+    assert (part.report.dialogues, part.report.utterances, part.report.annotated) == (1, 4, 2)
+    assert part.report.stray_commas == corpus.report.stray_commas
+    assert part.summary().startswith("casino: 1 dialogues, 4 utterances, 2 annotated")

@@ -80,16 +80,12 @@ def test_rows_of_a_group(delidata_folder: Path) -> None:
     assert rows["solution"].tolist() == [(), ("2",), (), ("A",), ("A", "7")]
     assert rows.loc["m3", "state"] == {"Fox": ("A",), "Owl": ("2",)}
     assert rows["annotated"].tolist() == [False, True, True, False, False]
-    assert corpus.labelled("additional")[["partial_solution", "complete_solution"]].values.tolist() == [
-        [True, False],
-        [False, False],
-    ]
+    both = corpus.labelled("additional")[["partial_solution", "complete_solution"]].values.tolist()
+    assert both == [[True, False], [False, False]]
     assert corpus.labelled("target")["None"].tolist() == [False, True]
     values = corpus.outcomes.set_index(["speaker", "name"])["value"]
-    assert values[("", "exact_initial")] == 0.5
-    assert values[("", "exact_last_submit")] == 1.0
-    assert values[("", "gain")] == 0.5
-    assert values[("", "tp_last_msg")] == 0.75
+    expected = {"exact_initial": 0.5, "exact_last_submit": 1.0, "gain": 0.5, "tp_last_msg": 0.75}
+    assert values[""][list(expected)].to_dict() == expected
     assert values[("Fox", "correct")] == 1.0
     assert corpus.dialogues.loc[0, "correct"] == ("7", "A")
     assert corpus.speakers["submitted"].tolist() == [("A", "7"), None]

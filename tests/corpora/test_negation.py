@@ -32,25 +32,18 @@ def conll(words: list[str], *negations: list[tuple[str, str, str]]) -> str:
 
 @pytest.mark.corpora
 @pytest.mark.parametrize("view", ["right", "full"])
-def test_tables_of_cd_sco_give_the_gold_of_its_files(corpora_dir: Path, view: str) -> None:
+def test_counts_of_cd_sco(corpora_dir: Path, view: str) -> None:
     corpus = load_corpus("cd-sco", sample=False)
     found = ruler.read_corpus(corpus, view)
     assert (len(found), corpus.report.dialogues) == (4431, 16)
     assert sum(corpus.dialogues["split"] == "dev") == 2
-    files = [corpora_dir / "cd-sco" / CD_SCO.format(split) for split in ("training", "dev")]
-    assert found == [sentence for path in files for sentence in ruler.read_cd_sco(path, view)]
 
 
 @pytest.mark.corpora
-def test_tables_of_nubes_give_the_gold_of_its_files(corpora_dir: Path) -> None:
+def test_counts_of_nubes(corpora_dir: Path) -> None:
     corpus = load_corpus("nubes", sample=False)
-    found = ruler.read_corpus(corpus)
-    assert found == list(ruler.read_nubes(corpora_dir / "nubes"))
-    assert corpus.labels[corpus.labels["scheme"] == "cue"]["label"].value_counts().to_dict() == {
-        "NegSynMarker": 4708,
-        "NegLexMarker": 1268,
-        "NegMorMarker": 577,
-    }
+    counts = corpus.labels[corpus.labels["scheme"] == "cue"]["label"].value_counts().to_dict()
+    assert counts == {"NegSynMarker": 4708, "NegLexMarker": 1268, "NegMorMarker": 577}
     assert sorted(set(corpus.dialogues["split"])) == [f"SAMPLE-00{k}" for k in range(1, 8)]
     assert corpus.provenance.dropped == ("1,750 cues of uncertainty are left out: they negate nothing",)
 

@@ -25,17 +25,8 @@ def _recall(
     n = len(truth)
     ids, groups = [f"d{i}:0" for i in range(n)], [f"d{i}" for i in range(n)]
     rows = pd.DataFrame({"id": ids, "group": groups, "fold": np.arange(n) % 2})
-    cv = CrossValidation(
-        ("x", "y", "z"),
-        False,
-        rows,
-        truth,
-        {finding.BEST: found, finding.PHRASES: truth},
-        {finding.BEST: found - 0.5},
-        0,
-        50,
-        0.95,
-    )
+    predicted, scores = {finding.BEST: found, finding.PHRASES: truth}, {finding.BEST: found - 0.5}
+    cv = CrossValidation(("x", "y", "z"), False, rows, truth, predicted, scores, 0, 50, 0.95)
     frame = pd.DataFrame({"utterance_id": ids, "dialogue_id": groups, "speaker": "s", "text": texts})
     frame["words"], frame["place in the dialogue"] = [2.0, 30.0, 1.0, 2.0], [0.0, 0.3, 0.6, 1.0]
     return finding.Recall(None, frame, cv, None)  # type: ignore[arg-type]
@@ -119,14 +110,8 @@ def _corpus(table: pd.DataFrame, values: np.ndarray) -> SimpleNamespace:
 
 
 def test_shares_and_lengths_by_hand() -> None:
-    frame = pd.DataFrame(
-        {
-            "dialogue_id": ["d", "d", "d"],
-            "speaker": ["a", "a", "b"],
-            "x": [True, False, True],
-            "text": ["deal!", "no way", "ok"],
-        }
-    )
+    rows = [("d", "a", True, "deal!"), ("d", "a", False, "no way"), ("d", "b", True, "ok")]
+    frame = pd.DataFrame(rows, columns=["dialogue_id", "speaker", "x", "text"])
     assert outcomes.label_shares(frame, ["x"])["x"].tolist() == [0.5, 1.0]
     assert outcomes.lengths(frame)[["messages", "words"]].to_numpy().tolist() == [[2, 3], [1, 1]]
     table = outcomes.lexicon_densities(frame)

@@ -18,30 +18,19 @@ def test_the_pairs_cover_both_splits_and_languages():
 
 
 def pair(plain, evasion, category, split="seen", technique="t"):
-    return {
-        "id": plain,
-        "lang": "en",
-        "technique": technique,
-        "split": split,
-        "category": category,
-        "plain": plain,
-        "evasion": evasion,
-    }
+    about = {"id": plain, "lang": "en", "technique": technique, "split": split}
+    return about | {"category": category, "plain": plain, "evasion": evasion}
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return evasions.measure(
-        anima.instrument(),
-        pd.DataFrame(
-            [
-                pair("I promise to finish it.", "It shall be finished, friend.", "commitment"),
-                pair("I was wrong about the date.", "I was wrong about that date.", "self-correction"),
-                pair("Blue paper is on the shelf.", "Paper, the blue one, is on the shelf.", "closing", "unseen", "u"),
-                pair("I do not promise to finish it.", "It may remain open.", "commitment", "unseen", "u"),
-            ]
-        ),
-    )
+    pairs = [
+        pair("I promise to finish it.", "It shall be finished, friend.", "commitment"),
+        pair("I was wrong about the date.", "I was wrong about that date.", "self-correction"),
+        pair("Blue paper is on the shelf.", "Paper, the blue one, is on the shelf.", "closing", "unseen", "u"),
+        pair("I do not promise to finish it.", "It may remain open.", "commitment", "unseen", "u"),
+    ]
+    return evasions.measure(anima.instrument(), pd.DataFrame(pairs))
 
 
 def test_only_what_was_caught_can_slip(rows):

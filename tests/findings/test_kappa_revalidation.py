@@ -44,13 +44,8 @@ def test_coefficients_are_those_of_the_library() -> None:
     assert (rater.human, rater.said) == pytest.approx((one.truth.mean(), one.said.mean()))
     assert rater.agreement == pytest.approx(found.extra["percent_agreement"])
     assert rater.majority == pytest.approx(found.extra["majority_baseline"])
-    long = pd.DataFrame(
-        {
-            "item": np.tile(np.arange(400), 2),
-            "rater": np.repeat(["h", "d"], 400),
-            "value": np.concatenate([one.truth, one.said]),
-        }
-    )
+    long = pd.DataFrame({"item": np.tile(np.arange(400), 2), "rater": np.repeat(["h", "d"], 400)})
+    long["value"] = np.concatenate([one.truth, one.said])
     assert rater.ac1.value == pytest.approx(gwet_ac(long, categories=[0, 1]).value)
 
 

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from anima.errors import DataError, InputError
 from anima.findings import Claim, Finding, Material, Measurement, read_finding, sources_hash
 from anima.findings import receipt as receipts
 from anima.findings.compare import compare_findings
+from anima.findings.kappa_readings import FEW, FLOOR
+from anima.findings.record import load_materials, stated
 from anima.stats import Estimate
 
 NAME = "embedding_pipeline"  # any module of the findings will do
@@ -123,12 +127,29 @@ def test_prose_changes_no_source_hash_and_code_does():
 def test_a_source_hash_covers_what_the_module_imports(monkeypatch):
     before = sources_hash("anima.findings.record")
     real = receipts._bare
-    sources_hash.cache_clear()
+    receipts.sources.cache_clear()
     monkeypatch.setattr(receipts, "_bare", lambda text, tree: real(text, tree).replace("class Estimate", "class Other"))
     assert sources_hash("anima.findings.record") != before
-    sources_hash.cache_clear()
+    receipts.sources.cache_clear()
     with pytest.raises(InputError, match=r"'anima\.nothing' is not part"):
         sources_hash("anima.nothing")
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "notebooks").glob("0[1-6]*.ipynb")), ids=str)
+def test_a_receipt_covers_every_module_that_its_notebook_takes_numbers_from(path):
+    code = "".join(
+        line for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code" for line in cell["source"]
+    )
+    used = {f"anima.findings.{name}" for name in re.findall(r"from anima\.findings(?: import |\.)(\w+)", code)}
+    assert used
+    assert used <= receipts.sources(f"anima.findings.{path.stem[3:]}").keys()
+
+
+def test_constants_in_words_are_those_of_the_code():
+    told = stated("kappa_revalidation")
+    assert any(f"fewer than {FEW} positives" in limit for limit in told.limits)
+    assert any(limit.startswith(f"{FLOOR:g} as the floor") for limit in told.limits)
+    assert all(claim.against == FLOOR for claim in told.claims if "usable rater" in claim.text)
 
 
 def test_a_rerun_says_what_differs():
@@ -142,3 +163,9 @@ def test_a_rerun_says_what_differs():
     assert "recall: 0.400 published, 0.450 now" in far.summary()
     assert (far.missing, far.added) == (("kappa",), ("f1",))
     assert "SAMPLE" in compare_findings(old, finding(sample=True)).summary()
+
+
+@pytest.mark.parametrize("names", [("casino",), ("casino", "delidata")])
+def test_a_corpus_that_is_no_folder_is_refused_with_what_would_do(names):
+    with pytest.raises(InputError, match="corpus must be 'auto', 'sample' or a folder that is there, got 'foo'"):
+        load_materials("foo", *names)

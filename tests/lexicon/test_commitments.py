@@ -12,6 +12,7 @@ from anima.errors import InputError
 from anima.lexicon import commitments, measure_ruptures, ruptures
 from anima.lexicon.acts import stem
 from anima.settings import data_path
+from anima.stats.agreement import share_estimate
 
 
 def pairs(*texts: str) -> list[tuple[str, str]]:
@@ -100,6 +101,20 @@ def test_published_numbers_are_what_the_code_gives(split: str) -> None:
     for name, numbers in stored.items():
         estimate = getattr(scores, name)
         assert [estimate.value, estimate.low, estimate.high] == pytest.approx(numbers, abs=5e-4)
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_published_numbers_of_commitments_are_what_the_code_gives(split: str) -> None:
+    stored = tomllib.loads(data_path("lexicon/ruptures-measured.toml").read_text(encoding="utf-8"))["commitments"][
+        split
+    ]
+    rows = map(json.loads, data_path("lexicon/ruptures.jsonl").read_text(encoding="utf-8").splitlines())
+    rows = [row for row in rows if row["split"] == split]
+    gold = {(row["id"], item["turn"]) for row in rows for item in row["commitments"]}
+    found = {(row["id"], item.turn) for row in rows for item in commitments(row["turns"])}
+    for name, whole in (("precision", found), ("recall", gold)):
+        share = share_estimate(len(gold & found), len(whole), name)
+        assert [share.value, share.low, share.high] == pytest.approx(stored[name], abs=5e-4)
 
 
 def test_decomposed_accents_change_nothing() -> None:

@@ -133,13 +133,8 @@ def test_affixes_are_optional() -> None:
 
 def test_scope_knows_what_ended_it() -> None:
     (scope,) = scopes("She did not wait, but he did.")
-    assert (scope.kind, scope.rule, scope.terminator, scope.direction, scope.lang) == (
-        "particle",
-        "comma",
-        ",",
-        "right",
-        "en",
-    )
+    told = (scope.kind, scope.rule, scope.terminator, scope.direction, scope.lang)
+    assert told == ("particle", "comma", ",", "right", "en")
     assert scope.covers(*scope.span)
     assert not scope.covers(0, 3)
     assert scope.summary() == "“not” denies “wait” (comma)."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from anima.corpora import load_corpus
 from anima.errors import DataError
 from anima.negation import score as ruler
 
@@ -34,11 +35,11 @@ def reference(oracle: Path) -> ModuleType:
 @pytest.mark.parametrize("data", ["right", "full", "nubes"])
 def test_ruler_equals_the_reference(reference: ModuleType, corpora_dir: Path, data: str) -> None:
     if data == "nubes":
-        mine = list(ruler.read_nubes(corpora_dir / "nubes" / "SAMPLE-005"))
+        mine = ruler.read_corpus(load_corpus("nubes", sample=False).select("SAMPLE-005"))
         theirs = list(reference.nubes(corpora_dir / "nubes" / "SAMPLE-005"))
     else:
-        path = corpora_dir / "cd-sco" / CD_SCO.format("dev")
-        mine, theirs = list(ruler.read_cd_sco(path, data)), list(reference.cd_sco(path, data))
+        mine = ruler.read_corpus(load_corpus("cd-sco", sample=False).select("dev"), data)
+        theirs = list(reference.cd_sco(corpora_dir / "cd-sco" / CD_SCO.format("dev"), data))
     assert [(s.text, s.tokens, s.offsets, set(s.gold)) for s in mine] == [tuple(row) for row in theirs]
     for name in ("after_cue", "to_punctuation", "six_words"):
         predict = getattr(ruler, name)
@@ -59,10 +60,9 @@ def test_ruler_equals_the_reference(reference: ModuleType, corpora_dir: Path, da
 def test_figures_on_sentences_not_developed_on(
     corpora_dir: Path, data: str, view: str, f1: float, exact: float
 ) -> None:
-    if data == "nubes":
-        sentences = [s for k in (5, 6, 7) for s in ruler.read_nubes(corpora_dir / "nubes" / f"SAMPLE-00{k}")]
-    else:
-        sentences = list(ruler.read_cd_sco(corpora_dir / "cd-sco" / CD_SCO.format(data), view))
+    splits = [f"SAMPLE-00{k}" for k in (5, 6, 7)] if data == "nubes" else [data]
+    corpus = load_corpus("nubes" if data == "nubes" else "cd-sco", sample=False)
+    sentences = ruler.read_corpus(corpus.select(splits), view)
     ours = ruler.score(sentences, ruler.ours("es" if data == "nubes" else "en", view))
     trivial = ruler.score(sentences, ruler.to_punctuation)
     assert ours.f1 >= f1
@@ -100,14 +100,15 @@ def test_predictor_reads_scopes() -> None:
 
 
 def test_broken_files_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "broken.txt"
+    path = tmp_path / CD_SCO.format("dev")
     path.write_text("a\tb\tc\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"broken\.txt:1: 3 columns"):
-        list(ruler.read_cd_sco(path))
+    with pytest.raises(DataError, match=r"\.txt:1: 3 columns"):
+        load_corpus(tmp_path)
+    path.unlink()
     (tmp_path / "x.txt").write_text("sin dolor\n", encoding="utf-8")
     (tmp_path / "x.ann").write_text("T1\tNegSynMarker 0 3\tsin\nT2\tno spans\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"x\.ann:2: not a brat annotation"):
-        list(ruler.read_nubes(tmp_path))
+        load_corpus(tmp_path)
 
 
 def test_brat_scopes_are_read(tmp_path: Path) -> None:
@@ -115,6 +116,6 @@ def test_brat_scopes_are_read(tmp_path: Path) -> None:
     (tmp_path / "x.ann").write_text(
         "T1\tNegSynMarker 5 8\tsin\nT2\tDISO 9 14\tdolor\nR1\tScope Arg1:T1 Arg2:T2\n", encoding="utf-8"
     )
-    (sentence,) = ruler.read_nubes(tmp_path)
+    (sentence,) = ruler.read_corpus(load_corpus(tmp_path))
     assert sentence.tokens == ["Anda", "sin", "dolor"]
     assert sentence.gold == {2}
