@@ -11,8 +11,8 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from anima.authenticity import UNCLASSIFIED, Reference, catalogue, load_golden, load_markers
+from anima.authenticity.files import read_jsonl
 from anima.authenticity.golden import GOLDEN_SETS, annotation_agreement, label_pairs
-from anima.authenticity.reference import read_jsonl
 from anima.settings import data_path
 
 if TYPE_CHECKING:

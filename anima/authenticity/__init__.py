@@ -17,56 +17,24 @@ if TYPE_CHECKING:
     from anima.authenticity.trajectory import Trajectory, assess
 
 _HOMES = {
-    "Analysis": "analysis",
-    "Calibration": "calibrate",
-    "Evaluation": "evaluate",
-    "GoldenReply": "golden",
-    "Instrument": "instrument",
-    "Keyword": "analysis",
-    "Marker": "markers",
-    "MarkerHit": "markers",
-    "Reference": "reference",
-    "Settings": "instrument",
-    "Step": "analysis",
-    "Trajectory": "trajectory",
-    "UNCLASSIFIED": "intents",
-    "assess": "trajectory",
-    "catalogue": "intents",
-    "chain_match": "evaluate",
-    "find_markers": "markers",
-    "lcs_length": "evaluate",
-    "load_golden": "golden",
-    "load_markers": "markers",
-}
+    "Analysis": "analysis", "Calibration": "calibrate", "Evaluation": "evaluate", "GoldenReply": "golden",
+    "Instrument": "instrument", "Keyword": "analysis", "Marker": "markers", "MarkerHit": "markers",
+    "Reference": "reference", "Settings": "instrument", "Step": "analysis", "Trajectory": "trajectory",
+    "UNCLASSIFIED": "intents", "assess": "trajectory", "catalogue": "intents", "chain_match": "evaluate",
+    "find_markers": "markers", "lcs_length": "evaluate", "load_golden": "golden", "load_markers": "markers",
+}  # fmt: skip
 
 __all__ = [
-    "UNCLASSIFIED",
-    "Analysis",
-    "Calibration",
-    "Evaluation",
-    "GoldenReply",
-    "Instrument",
-    "Keyword",
-    "Marker",
-    "MarkerHit",
-    "Reference",
-    "Settings",
-    "Step",
-    "Trajectory",
-    "assess",
-    "catalogue",
-    "chain_match",
-    "find_markers",
-    "lcs_length",
-    "load_golden",
-    "load_markers",
-]
+    "UNCLASSIFIED", "Analysis", "Calibration", "Evaluation", "GoldenReply", "Instrument", "Keyword", "Marker",
+    "MarkerHit", "Reference", "Settings", "Step", "Trajectory", "assess", "catalogue", "chain_match", "find_markers",
+    "lcs_length", "load_golden", "load_markers",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"anima.authenticity.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'anima.authenticity' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -64,16 +64,12 @@ class Step:
 
     Attributes
     ----------
-    index
-        Number of the sentence among the segments of the reply.
     phrase, start, end
         Verbatim slice of the reply and its character span.
     intent, confidence
         The label and its score: a cosine for the centroid classifiers, a probability for the trained head.
     runner_up, margin
-        The next best label and how far behind it is.
-    scores
-        Score of every label.
+        The next best label and how far behind it is. Where a label was withheld, it is the runner-up, at no margin.
     position
         ``opening``, ``middle`` or ``closing``.
     predicted_next, actual_next, deviation
@@ -112,25 +108,14 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reference service's fields, and margin, runner-up, scores and span."""
-        row: dict[str, Any] = {
-            "index": self.index,
-            "phrase": self.phrase,
-            "intent": self.intent,
-            "confidence": self.confidence,
-            "position": self.position,
-        }
-        if self._keyword.known and self.keyword is not None:
-            row |= {"keyword": self.keyword.text, "keyword_sim": self.keyword.similarity}
-        return row | {
-            "predicted_next": self.predicted_next,
-            "actual_next": self.actual_next,
-            "deviation": self.deviation,
-            "margin": self.margin,
-            "runner_up": self.runner_up,
-            "scores": dict(self.scores),
-            "span": [self.start, self.end],
-            "extra": {"source": "semantic"},
-        }
+        names = ("index", "phrase", "intent", "confidence", "position")
+        more = ("predicted_next", "actual_next", "deviation", "margin", "runner_up")
+        row = {name: getattr(self, name) for name in names}
+        if self.has_keyword and (keyword := self.keyword) is not None:
+            row |= {"keyword": keyword.text, "keyword_sim": keyword.similarity}
+        row |= {name: getattr(self, name) for name in more}
+        span = [self.start, self.end]
+        return row | {"scores": dict(self.scores), "span": span, "extra": {"source": "semantic"}}
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,26 +165,20 @@ class Analysis:
         """The intents in order."""
         return self.trajectory.chain
 
-    @property
-    def managed_share(self) -> float:
-        """Share of sentences with a control intent; NaN without sentences."""
-        return self.trajectory.control_density_all
-
     def summary(self) -> str:
         """Return one sentence that says what was found."""
         if not self.steps:
             return f"Nothing to analyse: {self.note}."
         n = len(self.steps)
-        control = sum(step.regime == "control" for step in self.steps)
-        genuine = sum(step.regime == "genuine" for step in self.steps)
-        names = [step.intent for step in self.steps if step.intent != UNCLASSIFIED]
-        counts = Counter(names).most_common(2)
+        regimes = Counter(step.regime for step in self.steps)
+        named = Counter(step.intent for step in self.steps if step.intent != UNCLASSIFIED).most_common(2)
         # "Mostly" needs a winner. The pole is left out: it is a direction, not a finding worth a headline.
-        clear = bool(counts) and (len(counts) == 1 or counts[0][1] > counts[1][1])
-        top = f", mostly {counts[0][0]}" if clear else ""
+        clear = bool(named) and (len(named) == 1 or named[0][1] > named[1][1])
+        top = f", mostly {named[0][0]}" if clear else ""
+        trajectory = self.trajectory
         return (
-            f"{n} sentence{'s' * (n != 1)}: {control} control, {genuine} genuine, {n - control - genuine} plain{top}; "
-            f"trajectory {self.trajectory.predictability} ({self.trajectory.rule}: {self.trajectory.reason}); "
+            f"{n} sentence{'s' * (n != 1)}: {regimes['control']} control, {regimes['genuine']} genuine, {regimes['plain']} plain{top}; "
+            f"trajectory {trajectory.predictability} ({trajectory.rule}: {trajectory.reason}); "
             f"{len(self.markers)} formal marker{'s' * (len(self.markers) != 1)}."
             + (f" {self.verdict.summary()}" if self.verdict is not None else "")
         )
@@ -237,31 +216,27 @@ class Analysis:
             "index", "phrase", "start", "end", "position", "intent", "regime", "confidence", "margin", "runner_up", "predicted_next",
             "actual_next", "deviation",
         )  # fmt: skip
-        rows = [{name: getattr(step, name) for name in columns} for step in self.steps]
-        return pd.DataFrame(rows, columns=list(columns))
+        return pd.DataFrame([[getattr(step, name) for name in columns] for step in self.steps], columns=list(columns))
 
     def row(self) -> dict[str, Any]:
         """Return the figures of the whole reply as one flat row, as used by ``anima.analyze_frame``."""
-        trajectory = self.trajectory
+        names = (
+            "predictability", "formulaic", "rule", "control_density", "control_density_all", "genuine_density",
+            "plain_share", "pattern_break_density",
+        )  # fmt: skip
+        near = self.neighbours[0] if self.neighbours else None
         return {
             "n_sentences": len(self.steps),
             "chain": ">".join(self.chain),
-            "predictability": trajectory.predictability,
-            "formulaic": trajectory.formulaic,
-            "rule": trajectory.rule,
-            "control_density": trajectory.control_density,
-            "control_density_all": trajectory.control_density_all,
-            "genuine_density": trajectory.genuine_density,
-            "plain_share": trajectory.plain_share,
-            "pattern_break_density": trajectory.pattern_break_density,
+            **{name: getattr(self.trajectory, name) for name in names},
             "pole_raw": self.pole.raw,
             "pole_bucket": self.pole.bucket,
             "pole_label": self.pole.label,
-            "nearest_score": self.neighbours[0].score if self.neighbours else math.nan,
-            "nearest_pool": self.neighbours[0].entry.pool if self.neighbours else "",
-            "dominancia": self.pools.dominancia if self.neighbours else "",
-            "deriva": self.pools.deriva if self.neighbours else math.nan,
-            "textura_t": self.pools.textura_t if self.neighbours else math.nan,
+            "nearest_score": near.score if near else math.nan,
+            "nearest_pool": near.entry.pool if near else "",
+            "dominancia": self.pools.dominancia if near else "",
+            "deriva": self.pools.deriva if near else math.nan,
+            "textura_t": self.pools.textura_t if near else math.nan,
             "n_markers": len(self.markers),
             "markers": ",".join(dict.fromkeys(hit.marker_id for hit in self.markers)),
             "n_suppressed": len(self.suppressed_markers),

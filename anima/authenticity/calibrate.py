@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from anima.authenticity.golden import GoldenReply, load_golden
 from anima.authenticity.profiles import Profile
 from anima.checks import require_choice, require_number, show
 from anima.errors import CalibrationWarning, InputError
-from anima.stats import Estimate, Presentable, json_ready
+from anima.stats import Estimate, Presentable, bootstrap_sums, confusion_terms, json_ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from anima.authenticity.instrument import Instrument
+    from anima.authenticity.poles import Poles
 
 Target = Literal["intent", "poles"]
 
@@ -66,12 +68,10 @@ class Calibration(Presentable):
     def with_profile(self, base: Profile) -> Calibration:
         """Return the same result with its new values put into ``base`` instead."""
         mine = self.profile
-        merged = (
-            replace(base, pole_low=mine.pole_low, pole_high=mine.pole_high)
-            if self.target == "poles"
-            else replace(base, intent_threshold=mine.intent_threshold)
-        )
-        key = "poles" if self.target == "poles" else "intent_threshold"
+        if self.target == "poles":
+            key, merged = "poles", replace(base, pole_low=mine.pole_low, pole_high=mine.pole_high)
+        else:
+            key, merged = "intent_threshold", replace(base, intent_threshold=mine.intent_threshold)
         how = next((line for line in mine.obtained.splitlines() if line.startswith(key)), "")
         return replace(self, profile=replace(merged, obtained=_merge(base.obtained, key, how)))
 
@@ -148,7 +148,7 @@ def _calibrate_intent(instrument: Instrument, replies: tuple[GoldenReply, ...], 
     base = instrument if name.startswith("centroid") else instrument.with_settings(classifier="centroid")
     texts = [reply.response for reply in replies]
     rows = []
-    best: tuple[float, float, Estimate] | None = None
+    best = float("nan"), Estimate.undefined(criterion, "nothing was tried")
     for threshold in sorted(grid):
         analyses = base.with_settings(intent_threshold=threshold).analyze_many(texts, keywords="off")
         found = evaluate_analyses(replies, analyses, n_resamples=200, threshold=threshold)
@@ -165,20 +165,17 @@ def _calibrate_intent(instrument: Instrument, replies: tuple[GoldenReply, ...], 
                 "unclassified_pct": chain.count("UNCLASSIFIED") / len(chain) if chain else float("nan"),
             }
         )
-        if best is None or score.value >= best[1]:
-            best = (threshold, score.value, score)
-    if best is None:
-        raise InputError("grid is empty: give at least one threshold")
+        if len(rows) == 1 or score.value >= best[1].value:
+            best = threshold, score
+    cut, score = best
     old = instrument.profile
-    how = f"intent_threshold: {criterion} {best[1]:.3f} on {len(replies)} golden replies, grid {min(grid)} to {max(grid)}, centroid classifier."
-    profile = Profile(old.embedder, best[0], old.pole_low, old.pole_high, _merge(old.obtained, "intent_threshold", how))
-    return Calibration("intent", (best[0],), best[2], (base.intent_threshold,), pd.DataFrame(rows), profile, criterion)
+    how = f"intent_threshold: {criterion} {score.value:.3f} on {len(replies)} golden replies, grid {min(grid)} to {max(grid)}, centroid classifier."
+    profile = replace(old, intent_threshold=cut, obtained=_merge(old.obtained, "intent_threshold", how))
+    return Calibration("intent", (cut,), score, (base.intent_threshold,), pd.DataFrame(rows), profile, criterion)
 
 
 def _calibrate_poles(instrument: Instrument, replies: tuple[GoldenReply, ...], tails: tuple[float, ...]) -> Calibration:
     import pandas as pd
-
-    from anima.stats import bootstrap_sums, confusion_terms
 
     scored = [reply for reply in replies if reply.pole is not None]
     if not scored:
@@ -187,31 +184,25 @@ def _calibrate_poles(instrument: Instrument, replies: tuple[GoldenReply, ...], t
         require_number(tail, "grid", low=0, high=0.5, open_low=True)
     names = ("certainty", "doubt", "other")
     truth = np.array([names.index(reply.pole) if reply.pole in names else 2 for reply in scored])
-    poles = instrument.model.poles
-    if poles is None:
-        raise InputError(f"reference {instrument.reference.name} has no certainty or no doubt pole")
-    raw = poles.raw(instrument.embedder.embed([reply.response for reply in scored]))
+    raw = _poles(instrument).raw(instrument.embedder.embed([reply.response for reply in scored]))
     background = pole_background(instrument)
+
+    def terms(low: float, high: float) -> NDArray[np.float64]:
+        return confusion_terms(truth, np.where(raw > high, 0, np.where(raw < low, 1, 2)), 3)
+
     rows = []
-    best: tuple[float, float, float, float] | None = None
-    for low_tail in tails:
-        for high_tail in tails:
-            low, high = np.quantile(background, [low_tail, 1 - high_tail])
-            found = np.where(raw > high, 0, np.where(raw < low, 1, 2))
-            value = float(_three_way(confusion_terms(truth, found, 3).sum(axis=0)[None])[0])
-            rows.append(
-                {"low_tail": low_tail, "high_tail": high_tail, "pole_low": low, "pole_high": high, "macro-F1": value}
-            )
-            if best is None or value > best[2]:
-                best = (float(low), float(high), value, low_tail + high_tail)
-    if best is None:
-        raise InputError("grid is empty: give at least one share")
-    low, high = best[0], best[1]
-    found = np.where(raw > high, 0, np.where(raw < low, 1, 2))
-    score = bootstrap_sums(_three_way, confusion_terms(truth, found, 3), name="macro-F1 of certainty, doubt, rest")
+    for low_tail, high_tail in itertools.product(tails, tails):
+        low, high = np.quantile(background, [low_tail, 1 - high_tail])
+        value = float(_three_way(terms(low, high).sum(axis=0)[None])[0])
+        rows.append(
+            {"low_tail": low_tail, "high_tail": high_tail, "pole_low": low, "pole_high": high, "macro-F1": value}
+        )
+    best = max(rows, key=lambda row: row["macro-F1"])  # the first of equals
+    low, high = float(best["pole_low"]), float(best["pole_high"])
+    score = bootstrap_sums(_three_way, terms(low, high), name="macro-F1 of certainty, doubt, rest")
     old = instrument.profile
     how = f"poles: quantiles of the raw score over {len(background)} reference texts; macro-F1 {score.value:.3f} on {len(scored)} golden replies."
-    profile = Profile(old.embedder, old.intent_threshold, low, high, _merge(old.obtained, "poles", how))
+    profile = replace(old, pole_low=low, pole_high=high, obtained=_merge(old.obtained, "poles", how))
     return Calibration("poles", (low, high), score, instrument.pole_thresholds, pd.DataFrame(rows), profile, "macro-F1")
 
 
@@ -227,11 +218,15 @@ def _merge(old: str, key: str, new: str) -> str:
     return "\n".join([*kept, new])
 
 
+def _poles(instrument: Instrument) -> Poles:
+    if instrument.model.poles is None:
+        raise InputError(f"reference {instrument.reference.name} has no certainty or no doubt pole")
+    return instrument.model.poles
+
+
 def pole_background(instrument: Instrument) -> NDArray[np.float64]:
     """Return the raw pole score of every text of the reference: pools and training replies."""
-    poles = instrument.model.poles
-    if poles is None:
-        raise InputError(f"reference {instrument.reference.name} has no certainty or no doubt pole")
+    poles = _poles(instrument)
     parts = [poles.raw(instrument.model.neighbourhood.vectors)]
     if instrument.reference.replies:
         parts.append(poles.raw(instrument.embedder.embed([reply.response for reply in instrument.reference.replies])))
@@ -248,20 +243,8 @@ def default_profile(instrument: Instrument) -> Profile:
     classifier = model.centroids(1, threshold=0.0)
     scores = classifier.classify([], model.prototype_vectors).confidence
     plain = np.array([example.intent == "UNCLASSIFIED" for example in instrument.reference.prototypes])
-    cut = (
-        float((np.median(scores[plain]) + np.median(scores[~plain])) / 2)
-        if plain.any()
-        else float(np.quantile(scores, 0.05))
-    )
-    low, high = (
-        np.quantile(pole_background(instrument), [POLE_TAIL, 1 - POLE_TAIL])
-        if model.poles is not None
-        else (-0.25, 0.25)
-    )
-    return Profile(
-        instrument.embedder.id,
-        cut,
-        float(low),
-        float(high),
-        DEFAULT_NOTE,
-    )
+    cut = (np.median(scores[plain]) + np.median(scores[~plain])) / 2 if plain.any() else np.quantile(scores, 0.05)
+    low, high = -0.25, 0.25
+    if model.poles is not None:
+        low, high = np.quantile(pole_background(instrument), [POLE_TAIL, 1 - POLE_TAIL])
+    return Profile(instrument.embedder.id, float(cut), float(low), float(high), DEFAULT_NOTE)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 import numpy as np
 
 from anima.authenticity.intents import UNCLASSIFIED
-from anima.checks import require_choice
 from anima.errors import InputError
 from anima.text import normalize
 from anima.vectors import centroid, cosine, unit
@@ -85,19 +84,11 @@ def rank(labels: tuple[str, ...], scores: NDArray[np.float64], *, threshold: flo
 
 @dataclass(frozen=True)
 class CentroidClassifier:
-    """Nearest centroid by cosine, UNCLASSIFIED below a threshold.
-
-    Attributes
-    ----------
-    labels
-        The intents.
-    vectors
-        Unit rows, one or several per intent, shape ``(m, dim)``; ``owner`` says whose each row is.
-    """
+    """Nearest centroid by cosine, UNCLASSIFIED below a threshold."""
 
     labels: tuple[str, ...]
-    vectors: NDArray[np.float64]
-    owner: NDArray[np.intp]
+    vectors: NDArray[np.float64]  # unit rows, one or several per intent, (m, dim)
+    owner: NDArray[np.intp]  # whose each row is, as a place in ``labels``
     threshold: float
     name: ClassifierName = "centroid"
 
@@ -111,16 +102,11 @@ class CentroidClassifier:
         """
         labels = reference.intents
         intents = np.array([example.intent for example in reference.prototypes])
-        rows: list[NDArray[np.float64]] = []
-        owner: list[int] = []
-        for j, label in enumerate(labels):
-            own = unit(vectors[intents == label])
-            found = [centroid(own)] if per_intent == 1 else _spherical_means(own, per_intent)
-            rows += found
-            owner += [j] * len(found)
-        return CentroidClassifier(
-            labels, np.array(rows), np.array(owner), threshold, "centroid" if per_intent == 1 else "centroids"
-        )
+        groups = [unit(vectors[intents == label]) for label in labels]
+        found = [[centroid(own)] if per_intent == 1 else _spherical_means(own, per_intent) for own in groups]
+        owner = np.repeat(np.arange(len(labels)), [len(rows) for rows in found])
+        name: ClassifierName = "centroid" if per_intent == 1 else "centroids"
+        return CentroidClassifier(labels, np.concatenate(found), owner, threshold, name)
 
     def classify(self, texts: Sequence[str], vectors: NDArray[Any]) -> IntentScores:  # noqa: ARG002
         """Score by cosine to the nearest centroid of each intent."""
@@ -139,22 +125,12 @@ def _spherical_means(rows: NDArray[np.float64], k: int) -> list[NDArray[np.float
 
 @dataclass(frozen=True)
 class Head:
-    """A multinomial logistic regression over the intents and UNCLASSIFIED.
-
-    Attributes
-    ----------
-    labels
-        The intents, then UNCLASSIFIED.
-    weights, intercept
-        Shapes ``(dim + n_ngrams, len(labels))`` and ``(len(labels),)``.
-    ngrams
-        The word and character features, or None for a head on vectors alone.
-    """
+    """A multinomial logistic regression over the intents and UNCLASSIFIED, which is its last label."""
 
     labels: tuple[str, ...]
-    weights: NDArray[np.float32]
-    intercept: NDArray[np.float32]
-    ngrams: Ngrams | None
+    weights: NDArray[np.float32]  # (dim + n_ngrams, len(labels))
+    intercept: NDArray[np.float32]  # (len(labels),)
+    ngrams: Ngrams | None  # None: a head on vectors alone
     dim: int
 
     @property
@@ -256,19 +232,14 @@ class Head:
 class Ngrams:
     """Words (1 to 3) and characters inside words (3 to 5), as two tf-idf blocks of unit length."""
 
-    _WORDS: ClassVar[dict[str, Any]] = {
-        "ngram_range": (1, 3),
-        "token_pattern": r"\w+|[?!¿¡:;…]",
-        "sublinear_tf": True,
-        "dtype": np.float64,
+    #: Options of the two blocks, and the training sentences that must hold a feature.
+    _BLOCKS: ClassVar[dict[str, tuple[dict[str, Any], int]]] = {
+        "words": (
+            {"ngram_range": (1, 3), "token_pattern": r"\w+|[?!¿¡:;…]", "sublinear_tf": True, "dtype": np.float64},
+            5,
+        ),
+        "chars": ({"ngram_range": (3, 5), "analyzer": "char_wb", "sublinear_tf": True, "dtype": np.float64}, 18),
     }
-    _CHARS: ClassVar[dict[str, Any]] = {
-        "ngram_range": (3, 5),
-        "analyzer": "char_wb",
-        "sublinear_tf": True,
-        "dtype": np.float64,
-    }
-    _MIN_WORDS, _MIN_CHARS = 5, 18
 
     def __init__(self, words: Any, chars: Any) -> None:
         self._blocks = (words, chars)
@@ -282,8 +253,10 @@ class Ngrams:
         # On a handful of sentences a support of 8 would leave nothing.
         few = len(cleaned) < 500
         return Ngrams(
-            TfidfVectorizer(min_df=1 if few else Ngrams._MIN_WORDS, **Ngrams._WORDS).fit(cleaned),
-            TfidfVectorizer(min_df=1 if few else Ngrams._MIN_CHARS, **Ngrams._CHARS).fit(cleaned),
+            *(
+                TfidfVectorizer(min_df=1 if few else support, **options).fit(cleaned)
+                for options, support in Ngrams._BLOCKS.values()
+            )
         )
 
     @property
@@ -301,7 +274,7 @@ class Ngrams:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return vocabulary and weights; the vocabulary as UTF-8 bytes, which pack well."""
         arrays: dict[str, NDArray[Any]] = {}
-        for name, block in zip(("words", "chars"), self._blocks, strict=True):
+        for name, block in zip(self._BLOCKS, self._blocks, strict=True):
             joined = "\n".join(block.get_feature_names_out()).encode()
             arrays[name] = np.frombuffer(joined, dtype=np.uint8)
             arrays[f"{name}_idf"] = block.idf_.astype(np.float32)
@@ -313,7 +286,7 @@ class Ngrams:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         blocks = []
-        for name, options in (("words", Ngrams._WORDS), ("chars", Ngrams._CHARS)):
+        for name, (options, _) in Ngrams._BLOCKS.items():
             block = TfidfVectorizer(vocabulary=arrays[name].tobytes().decode().split("\n"), **options)
             block.idf_ = arrays[f"{name}_idf"].astype(np.float64)
             blocks.append(block)
@@ -322,8 +295,3 @@ class Ngrams:
 
 def _plain(text: str) -> str:
     return " ".join(normalize(text).text.split())
-
-
-def require_classifier(name: object) -> ClassifierName:
-    """Return ``name`` when it is a classifier's."""
-    return require_choice(name, "classifier", CLASSIFIERS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,6 @@ def chain_ceiling(detected: Sequence[str], expected: Sequence[str]) -> float:
 
 def jaccard(detected: Sequence[str], expected: Sequence[str]) -> float:
     """Return the overlap of the two bags of intents, order ignored: multiset intersection over union."""
-    from collections import Counter
-
     a, b = Counter(detected), Counter(expected)
     union = (a | b).total()
     return (a & b).total() / union if union else 0.0
@@ -191,24 +190,23 @@ def evaluate_analyses(
         raise InputError(
             f"replies and analyses must be as many and at least one, got {len(replies)} and {len(analyses)}"
         )
-    rows = pd.DataFrame([_row(reply, analysis) for reply, analysis in zip(replies, analyses, strict=True)])
-    found_labels = [align(reply, analysis) for reply, analysis in zip(replies, analyses, strict=True)]
+    pairs = list(zip(replies, analyses, strict=True))
+    rows = pd.DataFrame([_row(reply, analysis) for reply, analysis in pairs])
+    aligned = [
+        (sentence.intent, label, i)
+        for i, pair in enumerate(pairs)
+        for sentence, label in zip(pair[0].sentences, align(*pair), strict=True)
+    ]
     # A reference folder may bring intents of its own: each is a label like the others, and never the golden one.
-    foreign = dict.fromkeys(x for row in found_labels for x in row if x != UNCLASSIFIED and x not in catalogue())
+    foreign = dict.fromkeys(x for _, x, _ in aligned if x != UNCLASSIFIED and x not in catalogue())
     labels = (*catalogue(), *foreign, UNCLASSIFIED)
-    gold, detected, owner = [], [], []
-    for i, (reply, found_here) in enumerate(zip(replies, found_labels, strict=True)):
-        for sentence, label in zip(reply.sentences, found_here, strict=True):
-            if sentence.intent is not None:
-                gold.append(labels.index(sentence.intent))
-                detected.append(labels.index(label))
-                owner.append(i)
+    scored = [(labels.index(gold), labels.index(found), i) for gold, found, i in aligned if gold is not None]
     estimates: dict[str, Estimate] = {}
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    if gold:
-        truth, found, clusters = np.array(gold), np.array(detected), np.array(owner)
+    if scored:
+        truth, found, clusters = np.array(scored).T
         np.add.at(confusion, (truth, found), 1)
-        estimates |= sentence_estimates(truth, found, clusters, len(labels), n_resamples=n_resamples)
+        estimates |= _sentence_estimates(truth, found, clusters, len(labels), n_resamples)
     for column, label in (
         ("chain_match", "chain match"),
         ("chain_ceiling", "chain match ceiling"),
@@ -216,24 +214,22 @@ def evaluate_analyses(
     ):
         estimates[label] = _mean(rows[column].to_numpy(), label, n_resamples)
     estimates |= _marker_estimates(rows, n_resamples)
-    scored = rows[rows["pole_gold"].isin(["certainty", "doubt", "other"])]
-    if len(scored):
-        hits = (scored["pole_gold"] == scored["pole_detected"]).to_numpy(dtype=np.float64)
-        estimates["pole accuracy"] = _mean(hits, "pole accuracy", n_resamples)
-        majority = scored["pole_gold"].value_counts(normalize=True).iloc[0]
-        estimates["pole accuracy"] = _with_baseline(estimates["pole accuracy"], float(majority))
+    poles = rows[rows["pole_gold"].isin(["certainty", "doubt", "other"])]
+    if len(poles):
+        hits = (poles["pole_gold"] == poles["pole_detected"]).to_numpy(dtype=np.float64)
+        majority = poles["pole_gold"].value_counts(normalize=True).iloc[0]
+        estimate = _mean(hits, "pole accuracy", n_resamples)
+        estimates["pole accuracy"] = _with_baselines(estimate, trivial_baseline=float(majority))
     first = analyses[0]
-    setup = f"{first.classifier}, {first.rules} rules, {first.embedder}"
-    average = estimates["chain match"].value
     return Evaluation(
-        name,
-        estimates,
-        _per_intent(confusion, labels),
-        rows,
-        labels,
-        confusion,
-        suggest_threshold(average, threshold),
-        setup,
+        name=name,
+        estimates=estimates,
+        per_intent=_per_intent(confusion, labels),
+        rows=rows,
+        labels=labels,
+        confusion=confusion,
+        suggested_threshold=suggest_threshold(estimates["chain match"].value, threshold),
+        setup=f"{first.classifier}, {first.rules} rules, {first.embedder}",
     )
 
 
@@ -259,51 +255,30 @@ def macro_f1(counts: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
     return np.where(n_present > 0, f1.sum(axis=1) / np.maximum(n_present, 1), np.nan)
 
 
-def sentence_estimates(
-    truth: NDArray[np.int64],
-    found: NDArray[np.int64],
-    clusters: NDArray[np.int64],
-    n_labels: int,
-    *,
-    n_resamples: int = 2000,
+def _sentence_estimates(
+    truth: NDArray[np.int64], found: NDArray[np.int64], clusters: NDArray[np.int64], n_labels: int, n_resamples: int
 ) -> dict[str, Estimate]:
-    """Return accuracy and macro-F1 with intervals by reply, and their trivial baselines in ``extra``."""
-    terms = confusion_terms(truth, found, n_labels)
+    """Return accuracy and macro-F1 with intervals by reply; in ``extra`` what saying UNCLASSIFIED throughout would
+    reach, and the mean over detected labels shuffled over the sentences.
+    """
     diagonal = np.arange(n_labels) * (n_labels + 1)
-    accuracy = bootstrap_sums(
-        lambda s: s[:, diagonal].sum(axis=1) / s.sum(axis=1),
-        terms,
-        clusters=clusters,
-        n_resamples=n_resamples,
-        name="sentence accuracy",
-    )
-    f1 = bootstrap_sums(
-        lambda s: macro_f1(s, n_labels), terms, clusters=clusters, n_resamples=n_resamples, name="macro-F1"
-    )
-    shuffled = _shuffled(truth, found, n_labels)
-    return {
-        "sentence accuracy": _with_baseline(accuracy, float((truth == n_labels - 1).mean()), shuffled[0]),
-        "macro-F1": _with_baseline(f1, 0.0, shuffled[1]),
-    }
-
-
-def _shuffled(
-    truth: NDArray[np.int64], found: NDArray[np.int64], n_labels: int, repeats: int = 200
-) -> tuple[float, float]:
-    """Return mean accuracy and macro-F1 when the detected labels are shuffled over the sentences."""
     rng = np.random.default_rng(20240607)
-    counts = np.array([confusion_terms(truth, rng.permutation(found), n_labels).sum(axis=0) for _ in range(repeats)])
-    diagonal = np.arange(n_labels) * (n_labels + 1)
-    return float((counts[:, diagonal].sum(axis=1) / len(truth)).mean()), float(macro_f1(counts, n_labels).mean())
+    shuffles = (confusion_terms(truth, rng.permutation(found), n_labels).sum(axis=0) for _ in range(200))
+    shuffled = np.array(list(shuffles))
+    terms = confusion_terms(truth, found, n_labels)
+    estimates = {}
+    for name, statistic, trivial in (
+        ("sentence accuracy", lambda s: s[:, diagonal].sum(axis=1) / s.sum(axis=1), (truth == n_labels - 1).mean()),
+        ("macro-F1", lambda s: macro_f1(s, n_labels), 0.0),
+    ):
+        estimate = bootstrap_sums(statistic, terms, clusters=clusters, n_resamples=n_resamples, name=name)
+        by_chance = float(statistic(shuffled).mean())
+        estimates[name] = _with_baselines(estimate, trivial_baseline=float(trivial), shuffled_labels=by_chance)
+    return estimates
 
 
-def _with_baseline(estimate: Estimate, trivial: float, shuffled: float | None = None) -> Estimate:
-    from dataclasses import replace
-
-    extra = dict(estimate.extra) | {"trivial_baseline": trivial}
-    if shuffled is not None:
-        extra["shuffled_labels"] = shuffled
-    return replace(estimate, extra=extra)
+def _with_baselines(estimate: Estimate, **baselines: float) -> Estimate:
+    return replace(estimate, extra={**estimate.extra, **baselines})
 
 
 def _mean(values: NDArray[Any], name: str, n_resamples: int) -> Estimate:
@@ -347,24 +322,24 @@ def _row(reply: GoldenReply, analysis: Analysis) -> dict[str, Any]:
 
 
 def _marker_estimates(rows: pd.DataFrame, n_resamples: int) -> dict[str, Estimate]:
-    terms = rows[
-        ["marker_tp", "marker_fp", "marker_fn", "suppressed_gold", "suppressed_ok", "suppressed_seen"]
-    ].to_numpy(dtype=np.float64)
+    columns = ["marker_tp", "marker_fp", "marker_fn", "suppressed_gold", "suppressed_ok", "suppressed_seen"]
+    terms = rows[columns].to_numpy(dtype=np.float64)
 
-    def ratio(over: tuple[int, ...], under: tuple[int, ...], weights: tuple[float, ...], name: str) -> Estimate:
+    def ratio(name: str, top: int, bottom: dict[int, float]) -> Estimate:
         def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-            bottom = sums[:, list(under)] @ np.array(weights)
-            return np.where(bottom > 0, sums[:, list(over)].sum(axis=1) / np.where(bottom > 0, bottom, 1), np.nan)
+            under = sums[:, list(bottom)] @ np.array(list(bottom.values()))
+            return np.where(under > 0, sums[:, top] / np.where(under > 0, under, 1), np.nan)
 
         return bootstrap_sums(statistic, terms, n_resamples=n_resamples, name=name)
 
-    return {
-        "marker precision": ratio((0,), (0, 1), (1, 1), "marker precision"),
-        "marker recall": ratio((0,), (0, 2), (1, 1), "marker recall"),
-        "marker F1": ratio((0,), (0, 1, 2), (1, 0.5, 0.5), "marker F1"),
-        "marker suppression": ratio((4,), (3,), (1,), "marker suppression"),
-        "suppression seen": ratio((5,), (3,), (1,), "suppression seen"),
-    }
+    estimates = (
+        ratio("marker precision", 0, {0: 1, 1: 1}),
+        ratio("marker recall", 0, {0: 1, 2: 1}),
+        ratio("marker F1", 0, {0: 1, 1: 0.5, 2: 0.5}),
+        ratio("marker suppression", 4, {3: 1}),
+        ratio("suppression seen", 5, {3: 1}),
+    )
+    return {estimate.name: estimate for estimate in estimates}
 
 
 def _per_intent(confusion: NDArray[np.int64], labels: tuple[str, ...]) -> pd.DataFrame:

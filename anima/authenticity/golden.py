@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
+from anima.authenticity.files import Fields, parse_json, read_jsonl, read_utf8
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
 from anima.authenticity.markers import load_markers
-from anima.authenticity.reference import parse_json, read_jsonl, read_utf8
-from anima.checks import require_number, require_text, show
+from anima.checks import require_number, show
 from anima.errors import DataError, InputError
 from anima.settings import data_path
 from anima.stats import cohen_kappa
@@ -53,42 +54,26 @@ class GoldenReply:
 
     id: str
     response: str
-    question: str | None
-    lang: str
-    sentences: tuple[GoldSentence, ...]
-    chain: tuple[str, ...]
-    markers: frozenset[str]
-    suppressed: frozenset[str]
-    disputed_markers: frozenset[str]
-    regime: str | None
-    pole: str | None
-    score_range: tuple[float, float] | None
+    question: str | None = None
+    lang: str = ""
+    sentences: tuple[GoldSentence, ...] = ()
+    chain: tuple[str, ...] = ()
+    markers: frozenset[str] = frozenset()
+    suppressed: frozenset[str] = frozenset()
+    disputed_markers: frozenset[str] = frozenset()
+    regime: str | None = None
+    pole: str | None = None
+    score_range: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationAgreement:
-    """How far the two labellings of one set agree; intervals at 95 %, by reply where items stand in replies.
-
-    Attributes
-    ----------
-    name
-        The set, and what was labelled where that is not the intent of sentences.
-    n, n_disputed
-        Items labelled, and those with two different labels.
-    agreement, kappa
-        Raw share, and Cohen's kappa with its interval.
-    note
-        What to mind about the kappa; may be empty.
-    """
+class AnnotationAgreement(NamedTuple):
+    """How far the two labellings of one set agree: raw share and Cohen's kappa."""
 
     name: str
     n: int
     n_disputed: int
     agreement: float
     kappa: float
-    kappa_low: float
-    kappa_high: float
-    note: str
 
 
 def label_pairs() -> dict[str, list[tuple[str, str, str]]]:
@@ -118,11 +103,7 @@ def label_pairs() -> dict[str, list[tuple[str, str, str]]]:
             for marker in load_markers():
                 if marker.id not in reply.disputed_markers:
                     agree(f"golden {name}: markers", marker.id in reply.markers, reply.id)
-    names = {
-        "prototypes": "prototypes and plain sentences",
-        "plain": "prototypes and plain sentences",
-        "replies": "training replies",
-    }
+    names = dict.fromkeys(("prototypes", "plain"), "prototypes and plain sentences") | {"replies": "training replies"}
     for _, row in read_jsonl(data_path("disputed.jsonl"), required=("set", "id", "first", "second")):
         name = names.get(row["set"], f"golden {row['set']}") + (f": {row['field']}" if "field" in row else "")
         pairs.setdefault(name, []).append((str(row["first"]), str(row["second"]), row["id"].partition("#")[0]))
@@ -139,18 +120,7 @@ def annotation_agreement() -> tuple[AnnotationAgreement, ...]:
         first, second, replies = zip(*pairs, strict=True)
         kappa = cohen_kappa(first, second, clusters=replies if len(set(replies)) < len(replies) else None)
         disputed = sum(a != b for a, b in zip(first, second, strict=True))
-        found.append(
-            AnnotationAgreement(
-                name=name,
-                n=len(pairs),
-                n_disputed=disputed,
-                agreement=1 - disputed / len(pairs),
-                kappa=kappa.value,
-                kappa_low=kappa.low,
-                kappa_high=kappa.high,
-                note=kappa.reason,
-            )
-        )
+        found.append(AnnotationAgreement(name, len(pairs), disputed, 1 - disputed / len(pairs), kappa.value))
     return tuple(found)
 
 
@@ -181,72 +151,62 @@ def load_golden(source: str | Path | Sequence[GoldenReply] | None = None) -> tup
         if not path.exists():
             raise InputError(f"golden must be one of {', '.join(GOLDEN_SETS)} or a file, got {str(source)!r}")
     else:
-        return _loaded(source)
+        replies = tuple(source) if isinstance(source, Iterable) else (source,)
+        for i, reply in enumerate(replies):
+            if not isinstance(reply, GoldenReply):
+                raise InputError(
+                    f"golden must be one of {', '.join(GOLDEN_SETS)}, a file or a list of GoldenReply; item {i} is {show(reply)}"
+                )
+        return replies
     if path.suffix == ".json":
         return _service_set(path)
-    rows = read_jsonl(path, required=("id", "response", "sentences"))
-    replies, lines = [], dict[str, int]()
-    for number, row in rows:
-        replies.append(reply := _reply(row, f"{path}:{number}"))
+    found, lines = [], dict[str, int]()
+    for number, row in read_jsonl(path, required=("id", "response", "sentences")):
+        found.append(reply := _reply(row, f"{path}:{number}"))
         if (first := lines.setdefault(reply.id, number)) != number:
             raise DataError(f"{path}:{number}: field 'id': {reply.id!r} is also that of line {first}; ids are unique")
-    return tuple(replies)
-
-
-def _loaded(source: object) -> tuple[GoldenReply, ...]:
-    replies = tuple(source) if isinstance(source, Iterable) else (source,)
-    for i, reply in enumerate(replies):
-        if not isinstance(reply, GoldenReply):
-            raise InputError(
-                f"golden must be one of {', '.join(GOLDEN_SETS)}, a file or a list of GoldenReply; item {i} is {show(reply)}"
-            )
-    return replies
+    return tuple(found)
 
 
 def _reply(row: dict[str, Any], where: str) -> GoldenReply:
-    response = _text(row, "response", where)
+    fields = Fields(row, where)
+    response = fields.text("response")
     if not isinstance(row["sentences"], list):
-        raise DataError(f"{where}: field 'sentences' must be a list, got {show(row['sentences'])}")
+        raise fields.bad("sentences", "a list")
     sentences = []
     at = 0
     for k, item in enumerate(row["sentences"]):
         place = f"{where}: field 'sentences[{k}]'"
-        if (
-            not isinstance(item, dict)
-            or not isinstance(item.get("text"), str)
-            or not item["text"]
-            or "intent" not in item
-        ):
+        text = item.get("text") if isinstance(item, dict) else None
+        if not isinstance(text, str) or not text or "intent" not in item:
             raise DataError(f"{place}: must have 'text' and 'intent', got {show(item)}")
         intent = item["intent"]
         if intent is not None and (not isinstance(intent, str) or intent not in (UNCLASSIFIED, *catalogue())):
             raise DataError(
                 f"{place}: unknown intent {show(intent)}; use one of {', '.join(catalogue())}, {UNCLASSIFIED} or null"
             )
-        start = response.find(item["text"], at)
+        start = response.find(text, at)
         if start < 0:
-            raise DataError(f"{place}: {show(item['text'])} is no slice of the response after character {at}")
-        at = start + len(item["text"])
-        sentences.append(GoldSentence(item["text"], start, at, intent))
+            raise DataError(f"{place}: {show(text)} is no slice of the response after character {at}")
+        at = start + len(text)
+        sentences.append(GoldSentence(text, start, at, intent))
     given = row.get("score_ranges") or ([row["score_range"]] if row.get("score_range") else [])
     if not isinstance(given, list):
-        raise DataError(f"{where}: field 'score_ranges' must be a list of [low, high], got {show(given)}")
+        raise fields.bad("score_ranges", "a list of [low, high]")
     ranges = [_range(pair, f"{where}: field 'score_ranges[{k}]'") for k, pair in enumerate(given)]
     return GoldenReply(
         id=str(row["id"]),
         response=response,
-        question=_text(row, "question", where) or None,
-        lang=_text(row, "lang", where),
+        question=fields.text("question") or None,
+        lang=fields.text("lang"),
         sentences=tuple(sentences),
         chain=tuple(s.intent for s in sentences if s.intent is not None),
-        markers=frozenset(_texts(row, "markers", where)),
-        suppressed=frozenset(_texts(row, "suppressed", where)),
-        disputed_markers=frozenset(_texts(row, "disputed_markers", where)),
-        regime=_one_of(row, "regime", REGIMES, where),
-        pole=_one_of(row, "pole", GOLDEN_POLES, where),
-        score_range=(sum(r[0] for r in ranges) / len(ranges), sum(r[1] for r in ranges) / len(ranges))
-        if ranges
-        else None,
+        markers=frozenset(fields.texts("markers")),
+        suppressed=frozenset(fields.texts("suppressed")),
+        disputed_markers=frozenset(fields.texts("disputed_markers")),
+        regime=fields.choice("regime", REGIMES),
+        pole=fields.choice("pole", GOLDEN_POLES),
+        score_range=(fmean(low for low, _ in ranges), fmean(high for _, high in ranges)) if ranges else None,
     )
 
 
@@ -260,48 +220,20 @@ def _service_set(path: Path) -> tuple[GoldenReply, ...]:
         where = f"{path}: tests[{i}]"
         if not isinstance(test, dict) or not isinstance(test.get("response"), str):
             raise DataError(f"{where}: must be an object with a string 'response', got {show(test)}")
+        fields = Fields(test, where)
         given = test.get("expected_authenticity_range")
         replies.append(
             GoldenReply(
                 id=str(test.get("id", i)),
                 response=test["response"],
-                question=_text(test, "question", where) or None,
-                lang=_text(test, "lang", where),
-                sentences=(),
-                chain=tuple(_texts(test, "expected_intent_chain", where)),
-                markers=frozenset(_texts(test, "expected_markers", where)),
-                suppressed=frozenset(),
-                disputed_markers=frozenset(),
-                regime=None,
-                pole=None,
+                question=fields.text("question") or None,
+                lang=fields.text("lang"),
+                chain=fields.texts("expected_intent_chain"),
+                markers=frozenset(fields.texts("expected_markers")),
                 score_range=_range(given, f"{where}: field 'expected_authenticity_range'") if given else None,
             )
         )
     return tuple(replies)
-
-
-def _text(row: dict[str, Any], name: str, where: str) -> str:
-    value = row.get(name)
-    if value is not None and not isinstance(value, str):
-        raise DataError(f"{where}: field {name!r} must be a string, got {show(value)}")
-    try:
-        return require_text(value or "", f"field {name!r}")
-    except InputError as error:  # half an emoji
-        raise DataError(f"{where}: {error}") from None
-
-
-def _one_of(row: dict[str, Any], name: str, choices: tuple[str, ...], where: str) -> str | None:
-    value = _text(row, name, where)
-    if value and value not in choices:
-        raise DataError(f"{where}: field {name!r} must be one of {', '.join(choices)} or null, got {show(value)}")
-    return value or None
-
-
-def _texts(row: dict[str, Any], name: str, where: str) -> list[str]:
-    value = row.get(name)
-    if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        raise DataError(f"{where}: field {name!r} must be a list of strings, got {show(value)}")
-    return value or []
 
 
 def _range(pair: Any, where: str) -> tuple[float, float]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from anima.authenticity.analysis import Analysis, Keyword, LazyKeyword, Step
-from anima.authenticity.classify import CentroidClassifier, Classifier, ClassifierName, IntentScores, require_classifier
+from anima.authenticity.classify import CLASSIFIERS, CentroidClassifier, Classifier, ClassifierName, IntentScores
+from anima.authenticity.intents import UNCLASSIFIED
 from anima.authenticity.markers import find_markers
 from anima.authenticity.model import Model
-from anima.authenticity.neighbours import POOLS, Surroundings, cross_pool
+from anima.authenticity.neighbours import NOWHERE, POOLS, Surroundings
 from anima.authenticity.poles import NO_POLE, score_pole
 from anima.authenticity.profiles import Profile, load_profile
 from anima.authenticity.reference import Reference
@@ -30,7 +31,7 @@ from anima.checks import (
 )
 from anima.embedding.base import embed_checked
 from anima.errors import InputError
-from anima.text import Segment, fields, segment
+from anima.text import Segment, count_words, fields, segment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,10 +40,28 @@ if TYPE_CHECKING:
 
 KeywordMode = Literal["lazy", "eager", "off"]
 
+
 _MAX_NGRAM = 4
 _NGRAM_EDGES = ".,;:!¡¿?"
+#: Words up to which a whole reply is too short for the heads; see :meth:`Instrument._borne_out`.
+_FEW_WORDS = 3
 #: Texts embedded between two steps of a progress bar.
 _CHUNK = 2000
+
+
+class _Scored(NamedTuple):
+    """What the classifier said of one sentence; the fields of a step."""
+
+    intent: str
+    confidence: float
+    runner_up: str
+    margin: float
+    scores: dict[str, float]
+
+
+def _scored(found: IntentScores) -> list[_Scored]:
+    scores = (dict(zip(found.labels, row, strict=True)) for row in found.scores.tolist())
+    return list(map(_Scored, found.chosen, found.confidence.tolist(), found.runner_up, found.margin.tolist(), scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +94,7 @@ class Settings:
     def __post_init__(self) -> None:
         get_rules(self.rules)
         if self.classifier is not None:
-            require_classifier(self.classifier)
+            require_choice(self.classifier, "classifier", CLASSIFIERS)
         require_int(self.k, "k", low=1)
         for name in ("intent_threshold", "pole_low", "pole_high"):
             if (value := getattr(self, name)) is not None:
@@ -123,7 +142,7 @@ class Instrument:
     @cached_property
     def profile(self) -> Profile:
         """Calibrated thresholds of the embedder; computed defaults and a warning when there are none."""
-        return load_profile(self.embedder.id, fallback=partial(self._computed_profile))
+        return load_profile(self.embedder.id, fallback=self._computed_profile)
 
     @cached_property
     def model(self) -> Model:
@@ -135,7 +154,7 @@ class Instrument:
         """The intent classifier in force."""
         name = self.settings.classifier or self.rules.classifier
         threshold = self.intent_threshold if name.startswith("centroid") else 0.0
-        return self.model.classifier(require_classifier(name), threshold=threshold)
+        return self.model.classifier(name, threshold=threshold)
 
     @property
     def intent_threshold(self) -> float:
@@ -198,94 +217,97 @@ class Instrument:
         require_choice(keywords, "keywords", ("lazy", "eager", "off"))
         asked = self._questions(questions, len(texts))
         segments = [segment(text, self.rules.segment) for text in texts]
-        wanted = dict.fromkeys(
-            piece
-            for text, found in zip(texts, segments, strict=True)
-            if found
-            for piece in (*[s.text for s in found], text)
-        )
-        table = self._embed(list(wanted), progress=progress)
-        scores = self._classify(segments, table)
         whole = [i for i, found in enumerate(segments) if found]
-        near = {}
+        wanted = dict.fromkeys(piece for i in whole for piece in (*[s.text for s in segments[i]], texts[i]))
+        table = self._embed(list(wanted), progress=progress)
+        near: dict[int, Surroundings] = {}
+        scores: list[_Scored] = []
         if whole:
             queries = np.stack([table[texts[i]] for i in whole])
             near = dict(zip(whole, self.model.neighbourhood.search(queries, self.settings.k), strict=True))
+            flat = [s.text for i in whole for s in segments[i]]
+            scores = _scored(self.classifier.classify(flat, np.stack([table[text] for text in flat])))
+        rest = iter(scores)
         analyses = []
-        at = 0
         for i, (text, found) in enumerate(zip(texts, segments, strict=True)):
-            steps = self._steps(found, scores, at, keywords)
-            at += len(found)
-            analyses.append(self._assemble(text, asked[i], steps, table.get(text), near.get(i)))
+            own, note = self._borne_out(found, [next(rest) for _ in found], table)
+            if not found:
+                note = "the reply holds no letter or digit" if text.strip() else "the reply is blank"
+            steps = self._steps(found, own, keywords)
+            analyses.append(self._assemble(text, asked[i], steps, table.get(text), near.get(i), note))
         if keywords == "eager":
-            for analysis in analyses:
-                for step in analysis.steps:
-                    _ = step.keyword
+            _ = [step.keyword for analysis in analyses for step in analysis.steps]
         return analyses
 
     def _embed(self, texts: list[str], *, progress: bool) -> dict[str, NDArray[np.float32]]:
-        if not progress or len(texts) <= _CHUNK:
-            return self._embed_checked(texts) if texts else {}
+        size = _CHUNK if progress else max(1, len(texts))
+        chunks = [texts[low : low + size] for low in range(0, len(texts), size)]
+        if len(chunks) < 2:
+            return dict(zip(texts, embed_checked(self.embedder, texts), strict=True)) if texts else {}
         from tqdm.auto import tqdm
 
         table: dict[str, NDArray[np.float32]] = {}
         with tqdm(total=len(texts), desc="embedding", unit="text") as bar:
-            for low in range(0, len(texts), _CHUNK):
-                chunk = texts[low : low + _CHUNK]
-                table |= self._embed_checked(chunk)
+            for chunk in chunks:
+                table |= zip(chunk, embed_checked(self.embedder, chunk), strict=True)
                 bar.update(len(chunk))
         return table
 
-    def _embed_checked(self, texts: list[str]) -> dict[str, NDArray[np.float32]]:
-        return dict(zip(texts, embed_checked(self.embedder, texts), strict=True))
+    def _borne_out(
+        self, found: list[Segment], scored: list[_Scored], table: dict[str, NDArray[np.float32]]
+    ) -> tuple[list[_Scored], str]:
+        """Withhold a head's label from a reply of very few words unless the centroid of the intent bears it out.
 
-    def _classify(self, segments: list[list[Segment]], table: dict[str, NDArray[np.float32]]) -> IntentScores | None:
-        flat = [s.text for found in segments for s in found]
-        if not flat:
-            return None
-        return self.classifier.classify(flat, np.stack([table[text] for text in flat]))
+        No labelled reply is as short and hardly any labelled sentence, so that a head has nothing to go by there, and
+        says what it says no less surely: "Ok." would be REPAIR.
+        """
+        n_words = sum(count_words(piece.text) for piece in found)
+        if not found or n_words > _FEW_WORDS or isinstance(self.classifier, CentroidClassifier):
+            return scored, ""
+        cosines = self._centroids.classify([], np.stack([table[piece.text] for piece in found])).scores
+        withheld = False
+        for i, one in enumerate(scored):
+            if one.intent == UNCLASSIFIED:
+                continue
+            near = cosines[i, self._centroids.labels.index(one.intent)]
+            if near < self.intent_threshold:
+                withheld = True
+                plain = one.scores[UNCLASSIFIED]
+                scored[i] = one._replace(intent=UNCLASSIFIED, confidence=plain, runner_up=one.intent, margin=0.0)
+        words = "one word" if n_words == 1 else f"{n_words} words"
+        return scored, f"a reply of {words} is too short to name an intent by" if withheld else ""
 
-    def _steps(
-        self, found: list[Segment], scores: IntentScores | None, at: int, keywords: KeywordMode
-    ) -> tuple[Step, ...]:
-        if not found or scores is None:
-            return ()
-        rows = range(at, at + len(found))
-        chain = [scores.chosen[row] for row in rows]
+    def _steps(self, found: list[Segment], scored: list[_Scored], keywords: KeywordMode) -> tuple[Step, ...]:
+        changes = transitions([one.intent for one in scored])
         steps = []
-        for i, (row, piece, change) in enumerate(zip(rows, found, transitions(chain), strict=True)):
-            compute = (
-                None
-                if keywords == "off"
-                else partial(self._keyword, piece.text, chain[i], float(scores.confidence[row]))
-            )
+        for i, (piece, one, change) in enumerate(zip(found, scored, changes, strict=True)):
+            compute = None if keywords == "off" else partial(self._keyword, piece.text, one.intent, one.confidence)
             steps.append(
                 Step(
                     index=i,
                     phrase=piece.text,
                     start=piece.start,
                     end=piece.end,
-                    intent=chain[i],
-                    confidence=float(scores.confidence[row]),
-                    runner_up=scores.runner_up[row],
-                    margin=float(scores.margin[row]),
-                    scores=dict(zip(scores.labels, scores.scores[row].tolist(), strict=True)),
+                    **one._asdict(),
                     position="opening" if i == 0 else "closing" if i == len(found) - 1 else "middle",
-                    predicted_next=change.predicted_next,
-                    actual_next=change.actual_next,
-                    deviation=change.deviation,
+                    **change._asdict(),
                     _keyword=LazyKeyword(compute),
                 )
             )
         return tuple(steps)
 
     def _assemble(
-        self, text: str, question: str | None, steps: tuple[Step, ...], vector: Any, near: Surroundings | None
+        self,
+        text: str,
+        question: str | None,
+        steps: tuple[Step, ...],
+        vector: Any,
+        near: Surroundings | None,
+        note: str,
     ) -> Analysis:
         hits = find_markers(text, self.reference.markers, re2=self.rules.re2_markers, question=question)
-        note = "" if steps else "the reply is blank" if not text.strip() else "the reply holds no letter or digit"
         low, high = self.pole_thresholds
-        near = near or Surroundings((), {}, cross_pool({}))
+        near = near or NOWHERE
         return Analysis(
             response=text,
             question=question,
@@ -319,8 +341,7 @@ class Instrument:
         if intent not in centroids.labels:
             return Keyword(phrase, score)
         target = centroids.vectors[centroids.labels.index(intent)]
-        if not isinstance(self.classifier, CentroidClassifier):
-            # A probability cannot be compared with cosines: start from the sentence's own cosine.
+        if self.classifier.name != "centroid":  # the score is another: start from the cosine to this centroid
             score = float(np.asarray(self.embedder.embed([phrase])[0], dtype=np.float64) @ target)
         pieces = fields(phrase)
         grams = [
@@ -339,9 +360,7 @@ class Instrument:
 
     @cached_property
     def _centroids(self) -> CentroidClassifier:
-        built = self.classifier
-        if isinstance(built, CentroidClassifier):
-            return built
+        """One centroid per intent, whatever the classifier in force."""
         return self.model.centroids(1, threshold=0.0)
 
     def _computed_profile(self) -> Profile:

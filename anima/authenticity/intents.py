@@ -8,11 +8,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from anima.errors import InputError
 from anima.settings import data_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 UNCLASSIFIED: Final = "UNCLASSIFIED"
 
@@ -35,11 +34,6 @@ def catalogue() -> Mapping[str, Intent]:
     """Return the intents by name, in declared order."""
     with data_path("intents/intents.toml").open("rb") as file:
         return MappingProxyType({row["name"]: Intent(**row) for row in tomllib.load(file)["intent"]})
-
-
-def intent_names() -> tuple[str, ...]:
-    """Return the names of the twenty intents in declared order."""
-    return tuple(catalogue())
 
 
 def regime(intent: str, *, plain_is_control: bool = False) -> Regime:
@@ -71,13 +65,3 @@ def intent_for_pattern(pattern: str) -> str:
     if pattern in special:
         return special[pattern]
     return next((intent.name for intent in catalogue().values() if intent.pattern == pattern), UNCLASSIFIED)
-
-
-def require_intents(labels: Sequence[str], name: str = "labels") -> list[str]:
-    """Return ``labels`` when each is an intent of the catalogue or UNCLASSIFIED."""
-    for i, label in enumerate(labels):
-        if label != UNCLASSIFIED and label not in catalogue():
-            raise InputError(
-                f"{name}[{i}] is {label!r}, which is no intent: use one of {', '.join(catalogue())}, {UNCLASSIFIED}"
-            )
-    return list(labels)

@@ -7,7 +7,6 @@ to the original.
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from anima.authenticity.files import Fields, is_number, parse_json, read_utf8
 from anima.authenticity.matching import Plan, View, Wording
 from anima.authenticity.re2 import translate
 from anima.authenticity.suppression import enclosing, negation_of, reported
@@ -168,11 +168,6 @@ def find_markers(
     list of MarkerHit
         Suppressed ones included. Hits of one marker do not overlap.
 
-    Raises
-    ------
-    InputError
-        If ``text`` is not a usable str.
-
     Notes
     -----
     Work grows linearly with the length: every pattern is bounded (``tests/authenticity/test_markers.py``).
@@ -195,22 +190,8 @@ def find_markers(
             if reason is None or (not reason and not _counts(view, marker, (start, end), question)):
                 continue
             place = position_of(view.sentence_of(start), len(view.sentences))
-            low, high = normal.span(start, end)
-            hits.append(
-                MarkerHit(
-                    marker_id=marker.id,
-                    pattern=marker.pattern,
-                    phrase=text[low:high],
-                    start=low,
-                    end=high,
-                    position=place,
-                    weight=marker.weight,
-                    severity=severity(marker.weight, place),
-                    suppressed=bool(reason),
-                    reason=reason or marker.note,
-                    note=marker.note,
-                )
-            )
+            span = normal.span(start, end)
+            hits.append(_hit(marker, text[slice(*span)], span, place, reason))
     return hits
 
 
@@ -274,28 +255,31 @@ def _list_asked(view: View, start: int, question: str | None) -> bool:
 def _find_re2(text: str, markers: Sequence[Marker]) -> Iterator[MarkerHit]:
     length = len(text.encode())
     for marker in markers:
-        for item in marker.wordings:
-            for match in item.regex.finditer(text):
-                place = _third_of(len(text[: match.start()].encode()), length)
-                yield MarkerHit(
-                    marker_id=marker.id,
-                    pattern=marker.pattern,
-                    phrase=match[0],
-                    start=match.start(),
-                    end=match.end(),
-                    position=place,
-                    weight=marker.weight,
-                    severity=severity(marker.weight, place),
-                    reason=marker.note,
-                    note=marker.note,
-                )
+        for match in (match for item in marker.wordings for match in item.regex.finditer(text)):
+            place = _third_of(len(text[: match.start()].encode()), length)
+            yield _hit(marker, match[0], match.span(), place)
+
+
+def _hit(marker: Marker, phrase: str, span: tuple[int, int], place: Position, suppressed: str = "") -> MarkerHit:
+    return MarkerHit(
+        marker_id=marker.id,
+        pattern=marker.pattern,
+        phrase=phrase,
+        start=span[0],
+        end=span[1],
+        position=place,
+        weight=marker.weight,
+        severity=severity(marker.weight, place),
+        suppressed=bool(suppressed),
+        reason=suppressed or marker.note,
+        note=marker.note,
+    )
 
 
 @cache
 def load_markers() -> tuple[Marker, ...]:
     """Return the fourteen markers written for this project, each with its Spanish and English wordings."""
-    path = data_path("markers.toml")
-    with path.open("rb") as file:
+    with data_path("markers.toml").open("rb") as file:
         table = tomllib.load(file)
     fragments: dict[str, str] = {}
     for name, value in table["fragments"].items():
@@ -306,13 +290,10 @@ def load_markers() -> tuple[Marker, ...]:
 def _marker_from_toml(entry: dict[str, Any], fragments: dict[str, str]) -> Marker:
     wordings = [
         Wording(
-            regex=_compiled(_expand(item["re"], fragments), entry["id"], i, bool(item.get("cased"))),
+            regex=_compiled(_expand(item["re"], fragments), f"{entry['id']}, wordings[{i}]", cased=item.get("cased")),
             heads=frozenset(item.get("heads", "").split()),
             cues=frozenset(item.get("cues", "").split()),
-            chars=item.get("chars", ""),
-            at=item.get("at", "anywhere"),
-            emoji=item.get("emoji", False),
-            cased=item.get("cased", False),
+            **{name: item[name] for name in ("chars", "at", "emoji", "cased") if name in item},
         )
         for i, item in enumerate(entry["wordings"])
     ]
@@ -320,11 +301,11 @@ def _marker_from_toml(entry: dict[str, Any], fragments: dict[str, str]) -> Marke
     return Marker(entry["id"], entry["pattern"], entry["weight"], entry["note"], tuple(wordings), **flags)
 
 
-def _compiled(pattern: str, marker: str, i: int, cased: bool) -> re.Pattern[str]:
+def _compiled(pattern: str, where: str, *, cased: bool | None) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.MULTILINE | re.IGNORECASE if cased else re.MULTILINE)
     except re.error as error:
-        raise DataError(f"markers.toml: {marker}, wordings[{i}]: {error}; got {show(pattern, 200)}") from None
+        raise DataError(f"markers.toml: {where}: {error}; got {show(pattern, 200)}") from None
 
 
 def _expand(pattern: str, fragments: dict[str, str]) -> str:
@@ -359,14 +340,7 @@ def markers_from_json(path: str | Path) -> tuple[Marker, ...]:
         warning.
     """
     path = Path(path)
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from None
+    raw = parse_json(read_utf8(path), path)
     entries = raw.get("markers") if isinstance(raw, dict) else None
     if not isinstance(entries, list):
         raise DataError(
@@ -378,17 +352,13 @@ def markers_from_json(path: str | Path) -> tuple[Marker, ...]:
 def _marker_from_json(entry: Any, where: str) -> Marker:
     if not isinstance(entry, dict):
         raise DataError(f"{where} must be an object, got {show(entry)}")
-    for name in ("id", "pattern", "regex"):
-        if not isinstance(entry.get(name), str) or not entry[name]:
-            raise DataError(f"{where}: field {name!r} must be a non-empty string, got {show(entry.get(name))}")
+    fields = Fields(entry, where)
     weight = entry.get("weight")
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
-        raise DataError(f"{where}: field 'weight' must be a number in [0, 1], got {show(weight)}")
-    note = entry.get("note", "")
-    if not isinstance(note, str):
-        raise DataError(f"{where}: field 'note' must be a string, got {show(note)}")
+    if not is_number(weight) or not 0 <= weight <= 1:
+        raise fields.bad("weight", "a number in [0, 1]")
+    name, kind, pattern = (fields.text(key, blank=False) for key in ("id", "pattern", "regex"))
     try:
-        regex = re.compile(translate(entry["regex"]))
+        regex = re.compile(translate(pattern))
     except (ValueError, OverflowError, re.error) as error:
-        raise DataError(f"{where}: field 'regex' cannot be used: {error}; got {show(entry['regex'])}") from None
-    return Marker(entry["id"], entry["pattern"], float(weight), note, (Wording(regex),))
+        raise DataError(f"{where}: field 'regex' cannot be used: {error}; got {show(pattern)}") from None
+    return Marker(name, kind, float(weight), fields.text("note"), (Wording(regex),))

@@ -135,6 +135,9 @@ def _lower(text: str) -> str:
     return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
+_Entry = tuple[frozenset[str], int, Wording]  # cues come first: looking at them is the inner loop
+
+
 class Plan:
     """The wordings of several markers, arranged by where they are tried: at words, at sentence starts, or everywhere.
 
@@ -145,9 +148,8 @@ class Plan:
     """
 
     def __init__(self, wordings: Iterable[Iterable[Wording]]) -> None:
-        # Cues come first in an entry: looking at them is the inner loop.
-        self._at_word: dict[str, list[tuple[frozenset[str], int, Wording]]] = {}
-        self._at_sentence: dict[str, list[tuple[frozenset[str], int, Wording]]] = {}
+        self._at_word: dict[str, list[_Entry]] = {}
+        self._at_sentence: dict[str, list[_Entry]] = {}
         self._everywhere: list[tuple[int, Wording]] = []
         for i, several in enumerate(wordings):
             for wording in several:
@@ -166,18 +168,14 @@ class Plan:
                 found.setdefault(i, []).extend(_span(match) for match in _matches(wording, view))
         present = view.present
         for table, places in ((self._at_word, view.words), (self._at_sentence, view.starts)):
-            heads = {head for head, _ in places} & table.keys()
+            anyhow = [item for item in table.get(_ANY, ()) if view.allows(item[2])]
             active = {
-                head: kept
-                for head in heads
+                head: [*kept, *anyhow]
+                for head in {head for head, _ in places} & table.keys()
                 if (kept := [item for item in table[head] if not item[0] or not item[0].isdisjoint(present)])
             }
-            anyhow = [item for item in table.get(_ANY, ()) if view.allows(item[2])]
             for head, at in places if active or anyhow else ():
-                for _, i, wording in active.get(head, ()):
-                    if match := wording.regex.match(view.lower, at):
-                        found.setdefault(i, []).append(_span(match))
-                for _, i, wording in anyhow:
+                for _, i, wording in active.get(head, anyhow):
                     if match := wording.regex.match(view.lower, at):
                         found.setdefault(i, []).append(_span(match))
         return {i: _disjoint(several) for i, several in found.items()}

@@ -11,6 +11,7 @@ import hashlib
 import os
 import tempfile
 import warnings
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,12 +42,7 @@ PER_INTENT: Final = 4
 class Model:
     """Everything about a reference that depends on the embedder.
 
-    Parameters
-    ----------
-    reference, embedder
-        What was written, and what turns it into vectors.
-    kept
-        Arrays read from a file made by :meth:`save`; missing pieces are computed.
+    ``kept`` holds arrays read from a file made by :meth:`save`; missing pieces are computed.
     """
 
     def __init__(self, reference: Reference, embedder: Embedder, kept: dict[str, NDArray[Any]] | None = None) -> None:
@@ -58,11 +54,10 @@ class Model:
     @staticmethod
     def open(reference: Reference, embedder: Embedder) -> Model:
         """Return the model, with whatever a shipped or kept file holds already read."""
-        name = f"{safe_name(embedder.id)}.npz"
         key = fingerprint(reference, embedder.id)
-        places = [user_cache_dir() / "models" / f"{key[:16]}-{name}"]
+        places = [_own_path(key, embedder)]
         with contextlib.suppress(DataError):  # none is shipped for this embedder
-            places.insert(0, data_path(f"models/{name}"))
+            places.insert(0, data_path(f"models/{safe_name(embedder.id)}.npz"))
         for path in places:
             if path.exists() and (kept := _read(path)) is not None and str(kept.get("key")) == key:
                 if not (fault := _fault(kept, reference, embedder.dim)):
@@ -70,7 +65,7 @@ class Model:
                 warnings.warn(f"{path}: model file not usable ({fault}); training anew", CacheWarning, stacklevel=2)
         return Model(reference, embedder)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Hash of everything the model is made from."""
         return fingerprint(self.reference, self.embedder.id)
@@ -87,14 +82,9 @@ class Model:
             "pools": self.neighbourhood.vectors.astype(np.float32),
         }
         if self.poles is not None:
-            arrays |= {
-                f"pole.{name}": getattr(self.poles, name)
-                for name in ("certainty", "doubt", "edge")
-                if getattr(self.poles, name) is not None
-            }
-        for name in ("centroid", "centroids"):
-            built = self.centroids(1 if name == "centroid" else PER_INTENT, threshold=0.0)
-            arrays |= {f"{name}.vectors": built.vectors.astype(np.float32), f"{name}.owner": built.owner}
+            arrays |= {f"pole.{name}": vector for name, vector in asdict(self.poles).items() if vector is not None}
+        for built in (self.centroids(1, threshold=0.0), self.centroids(PER_INTENT, threshold=0.0)):
+            arrays |= {f"{built.name}.vectors": built.vectors.astype(np.float32), f"{built.name}.owner": built.owner}
         arrays |= self.head(ngrams=False).to_arrays("linear") | self.head(ngrams=True).to_arrays("hybrid")
         _write(path, arrays)
 
@@ -175,23 +165,17 @@ class Model:
         return None
 
     def _train(self, *, ngrams: bool) -> Head:
-        reference = self.reference
-        sentences = [sentence for reply in reference.replies for sentence in reply.sentences]
-        vectors = [self.prototype_vectors]
-        if sentences:
-            vectors.append(np.asarray(self.embedder.embed([sentence.text for sentence in sentences]), dtype=np.float64))
-        examples = [*reference.prototypes, *sentences]
-        return Head.fit(
-            [example.text for example in examples],
-            np.vstack(vectors),
-            [example.intent for example in examples],
-            reference.intents,
-            ngrams=ngrams,
-        )
+        examples = self.reference.sentences
+        texts = [example.text for example in examples]
+        vectors = self.prototype_vectors
+        if more := texts[len(vectors) :]:
+            vectors = np.vstack([vectors, self.embedder.embed(more)])
+        intents = [example.intent for example in examples]
+        return Head.fit(texts, vectors, intents, self.reference.intents, ngrams=ngrams)
 
     def _keep(self) -> None:
         """Keep the trained heads for the next process; failing to costs time later, nothing else."""
-        path = user_cache_dir() / "models" / f"{self.key[:16]}-{safe_name(self.embedder.id)}.npz"
+        path = _own_path(self.key, self.embedder)
         try:
             _write(path, self._kept | {"key": np.array(self.key)})
         except OSError as error:
@@ -213,8 +197,7 @@ class Model:
 def fingerprint(reference: Reference, embedder_id: str) -> str:
     """Return a hash of the reference's texts and labels, the embedder and the recipe."""
     digest = hashlib.sha256(f"{RECIPE}\0{embedder_id}\0{reference.name}".encode())
-    sentences = [sentence for reply in reference.replies for sentence in reply.sentences]
-    for example in (*reference.prototypes, *sentences):
+    for example in reference.sentences:
         digest.update(f"\0{example.intent}\0{example.text}".encode())
     for name, value in reference.poles.items():
         content = value.tobytes() if isinstance(value, np.ndarray) else "\0".join(value).encode()
@@ -224,6 +207,10 @@ def fingerprint(reference: Reference, embedder_id: str) -> str:
     if reference.pool_vectors is not None:
         digest.update(reference.pool_vectors.tobytes())
     return digest.hexdigest()
+
+
+def _own_path(key: str, embedder: Embedder) -> Path:
+    return user_cache_dir() / "models" / f"{key[:16]}-{safe_name(embedder.id)}.npz"
 
 
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
@@ -266,8 +253,7 @@ def main() -> None:
     from anima.authenticity.reference import Reference
     from anima.embedding import get_embedder
 
-    embedder = get_embedder("bundled")
-    model = Model(Reference.bundled(), embedder)
+    model = Model(Reference.bundled(), embedder := get_embedder("bundled"))
     path = data_path() / "models" / f"{embedder.id}.npz"
     model.save(path)
     print(f"{path}: {path.stat().st_size // 1024} KB, key {model.key[:16]}")  # noqa: T201

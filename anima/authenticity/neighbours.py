@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from anima.authenticity.rules import round3
+from anima.authenticity.rules import round3, rounded
 from anima.vectors import top_k
 
 if TYPE_CHECKING:
@@ -58,22 +58,12 @@ class Neighbour:
         """Return the reference service's fields; empty ones are left out, as there."""
         entry = self.entry
         sims = entry.sims or (0.0, 0.0, 0.0)
-        optional = {
-            "corpus": entry.tag or entry.pool,
-            "block_id": entry.block_id,
-            "position": entry.position,
-            "primary_pattern": entry.primary_pattern,
-            "source_model": entry.source_model,
-            "sim_pos": sims[0],
-            "sim_neg": sims[1],
-            "sim_neu": sims[2],
-            "metrics": dict(entry.metrics),
-            "notes": entry.notes,
-            "tags": list(entry.tags),
-        }
-        return {"rank": self.rank, "score": round3(self.score), "text": entry.text} | {
-            k: v for k, v in optional.items() if v
-        }
+        names = ("block_id", "position", "primary_pattern", "source_model")
+        optional: dict[str, Any] = {"corpus": entry.tag or entry.pool} | {name: getattr(entry, name) for name in names}
+        optional |= zip(("sim_pos", "sim_neg", "sim_neu"), sims, strict=True)
+        optional |= {"metrics": dict(entry.metrics), "notes": entry.notes, "tags": list(entry.tags)}
+        given = {name: value for name, value in optional.items() if value}
+        return {"rank": self.rank, "score": round3(self.score), "text": entry.text, **given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +99,13 @@ class CrossPool:
     cierre_artificial: bool
     continuidad: bool
 
+    def tops(self) -> dict[PoolName, float]:
+        """Return the best cosine of each pool."""
+        return {"core": self.core_top1, "shadow": self.shadow_top1, "edge": self.edge_top1}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the reference service's fields and ``textura_t``, rounded to three decimals."""
-        names = (
-            "core_top1",
-            "shadow_top1",
-            "edge_top1",
-            "textura",
-            "textura_t",
-            "dominancia",
-            "deriva",
-            "cierre_artificial",
-            "continuidad",
-        )
-        values = {name: getattr(self, name) for name in names}
-        return {name: round3(value) if isinstance(value, float) else value for name, value in values.items()}
+        return rounded(asdict(self))
 
 
 def texture(similarities: Sequence[float], temperature: float = 1.0) -> float:
@@ -156,34 +138,19 @@ def cross_pool(best: Mapping[PoolName, float]) -> CrossPool:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What lies near one reply.
-
-    Attributes
-    ----------
-    neighbours
-        The nearest texts of the whole corpus.
-    by_pool
-        The nearest texts of each pool that has any.
-    pools
-        What the nearest text of each pool says together.
-    """
+    """What lies near one reply: the nearest texts of the whole corpus, and of each pool that has any."""
 
     neighbours: tuple[Neighbour, ...]
     by_pool: Mapping[PoolName, tuple[Neighbour, ...]]
     pools: CrossPool
 
 
+NOWHERE = Surroundings((), {}, cross_pool({}))
+
+
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The reference corpus as vectors, ready for search.
-
-    Attributes
-    ----------
-    entries
-        The texts in order: core, shadow, edge.
-    vectors
-        Array of shape ``(len(entries), dim)``, unit rows.
-    """
+    """The reference corpus, core, shadow, edge, and its unit rows of shape ``(len(entries), dim)``."""
 
     entries: tuple[PoolEntry, ...]
     vectors: NDArray[Any]
@@ -194,7 +161,7 @@ class Neighbourhood:
         Order is by score, then by place in the corpus, so that ties are deterministic.
         """
         if not self.entries:
-            return [Surroundings((), {}, cross_pool({}))] * len(queries)
+            return [NOWHERE] * len(queries)
         everywhere = self._nearest(queries, np.arange(len(self.entries)), k)
         rows = {pool: np.flatnonzero([entry.pool == pool for entry in self.entries]) for pool in POOLS}
         by_pool = {pool: self._nearest(queries, index, k) for pool, index in rows.items() if len(index)}

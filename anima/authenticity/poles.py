@@ -7,27 +7,34 @@ it (see ``corpora/profiles``), never constants.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from anima.authenticity.rules import round3, round3_or_null
+from anima.authenticity.rules import round3, rounded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 PoleLabel = Literal["certeza_performada", "duda_performada", "frontera_edge", "neutro", ""]
 
+#: What the labels, fields of the reference service, are called where people read them.
+_WORDS: Final[Mapping[PoleLabel, str]] = {
+    "certeza_performada": "performed certainty",
+    "duda_performada": "performed doubt",
+    "frontera_edge": "undecidable edge",
+    "neutro": "neither",
+    "": "",
+}
+
+_LABELS: Final[Mapping[int, PoleLabel]] = {1: "certeza_performada", -1: "duda_performada", 0: "neutro"}
+
 
 @dataclass(frozen=True, slots=True)
 class Poles:
-    """Unit vectors of the three poles; ``edge`` may be absent.
-
-    Attributes
-    ----------
-    certainty, doubt, edge
-        Arrays of shape ``(dim,)``.
-    """
+    """Unit vectors of the three poles, of shape ``(dim,)``; ``edge`` may be absent."""
 
     certainty: NDArray[np.float64]
     doubt: NDArray[np.float64]
@@ -65,21 +72,18 @@ class PoleScore:
     low: float
     high: float
 
+    @property
+    def words(self) -> str:
+        """The label in English; empty if nothing was scored."""
+        return _WORDS[self.label]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the reference service's fields, rounded to three decimals; null where nothing was scored."""
-        row: dict[str, Any] = {
-            "raw": round3_or_null(self.raw),
-            "bucket": self.bucket,
-            "label": self.label,
-            "sim_pos": round3_or_null(self.sim_pos),
-            "sim_neg": round3_or_null(self.sim_neg),
-        }
-        if np.isfinite(self.sim_neu):
-            row["sim_neu"] = round3(self.sim_neu)
-        return row
+        names = ("raw", "bucket", "label", "sim_pos", "sim_neg", *(("sim_neu",) if np.isfinite(self.sim_neu) else ()))
+        return rounded({name: getattr(self, name) for name in names})
 
 
-NO_POLE = PoleScore(float("nan"), 0, "", float("nan"), float("nan"), float("nan"), float("nan"), float("nan"))
+NO_POLE = PoleScore(np.nan, 0, "", np.nan, np.nan, np.nan, np.nan, np.nan)
 
 
 def score_pole(vector: NDArray[Any], poles: Poles | None, *, low: float, high: float) -> PoleScore:
@@ -94,11 +98,10 @@ def score_pole(vector: NDArray[Any], poles: Poles | None, *, low: float, high: f
     pos, neg = float(vector @ poles.certainty), float(vector @ poles.doubt)
     neu = float("nan") if poles.edge is None else float(vector @ poles.edge)
     raw = pos - neg
-    if raw > high:
-        return PoleScore(raw, 1, "certeza_performada", pos, neg, neu, low, high)
-    if raw < low:
-        return PoleScore(raw, -1, "duda_performada", pos, neg, neu, low, high)
+    bucket = 1 if raw > high else -1 if raw < low else 0
+    label = _LABELS[bucket]
     # The service compares the rounded edge similarity with the unrounded others; the difference shows only on exact
     # ties.
-    nearest_edge = np.isfinite(neu) and round3(neu) > pos and round3(neu) > neg
-    return PoleScore(raw, 0, "frontera_edge" if nearest_edge else "neutro", pos, neg, neu, low, high)
+    if bucket == 0 and round3(neu) > pos and round3(neu) > neg:  # false for NaN
+        label = "frontera_edge"
+    return PoleScore(raw, bucket, label, pos, neg, neu, low, high)

@@ -18,25 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Calibrated thresholds of one embedder.
+    """Calibrated thresholds of one embedder."""
 
-    Attributes
-    ----------
-    embedder
-        Its id.
-    intent_threshold
-        Cosine below which the centroid classifiers say UNCLASSIFIED.
-    pole_low, pole_high
-        Cuts of the pole score.
-    obtained
-        How, on which data, with which result.
-    """
-
-    embedder: str
-    intent_threshold: float
-    pole_low: float
+    embedder: str  # its id
+    intent_threshold: float  # cosine below which the centroid classifiers say UNCLASSIFIED
+    pole_low: float  # cuts of the pole score
     pole_high: float
-    obtained: str
+    obtained: str  # how, on which data, with which result
 
     def to_toml(self) -> str:
         """Return the text of a profile file."""

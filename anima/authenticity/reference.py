@@ -7,7 +7,6 @@ the reference service, so that its users can bring their own.
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from anima.authenticity.files import Fields, is_number, parse_json, read_jsonl, read_utf8
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
 from anima.authenticity.markers import Marker, load_markers, markers_from_json
 from anima.authenticity.neighbours import POOLS, PoolEntry, PoolName
@@ -87,10 +87,13 @@ class Reference:
     def intents(self) -> tuple[str, ...]:
         """Names of the intents that have prototypes: catalogue order, then any others as they appear."""
         present = dict.fromkeys(example.intent for example in self.prototypes if example.intent != UNCLASSIFIED)
-        return (
-            *[name for name in catalogue() if name in present],
-            *[name for name in present if name not in catalogue()],
-        )
+        known = [name for name in catalogue() if name in present]
+        return tuple(dict.fromkeys([*known, *present]))
+
+    @property
+    def sentences(self) -> tuple[Example, ...]:
+        """Every labelled sentence: the prototypes, then those of the replies."""
+        return (*self.prototypes, *(sentence for reply in self.replies for sentence in reply.sentences))
 
     @staticmethod
     def bundled() -> Reference:
@@ -128,10 +131,13 @@ class Reference:
 
 @cache
 def _bundled() -> Reference:
+    def rows(name: str, *required: str) -> Iterator[dict[str, Any]]:
+        return (row for _, row in read_jsonl(data_path(name), required=required))
+
     prototypes = [
         Example(row["text"], row["intent"], row["lang"])
         for name in ("intents/prototypes.jsonl", "intents/plain.jsonl")
-        for _, row in read_jsonl(data_path(name), required=("text", "intent", "lang"))
+        for row in rows(name, "text", "intent", "lang")
     ]
     replies = [
         LabelledReply(
@@ -143,12 +149,10 @@ def _bundled() -> Reference:
             lang=row["lang"],
             question=row["question"],
         )
-        for _, row in read_jsonl(
-            data_path("intents/replies.jsonl"), required=("id", "lang", "question", "response", "sentences")
-        )
+        for row in rows("intents/replies.jsonl", "id", "lang", "question", "response", "sentences")
     ]
     poles: dict[PoleName, list[str]] = {pole: [] for pole in POLES}
-    for _, row in read_jsonl(data_path("poles.jsonl"), required=("text", "pole")):
+    for row in rows("poles.jsonl", "text", "pole"):
         poles[row["pole"]].append(row["text"])
     pools = [
         PoolEntry(
@@ -163,9 +167,7 @@ def _bundled() -> Reference:
             tags=tuple(row["tags"]),
             lang=row["lang"],
         )
-        for _, row in read_jsonl(
-            data_path("pools.jsonl"), required=("id", "text", "pool", "position", "pattern", "metrics", "notes", "tags")
-        )
+        for row in rows("pools.jsonl", "id", "text", "pool", "position", "pattern", "metrics", "notes", "tags")
     ]
     return Reference(
         prototypes=tuple(prototypes),
@@ -174,42 +176,6 @@ def _bundled() -> Reference:
         markers=load_markers(),
         replies=tuple(replies),
     )
-
-
-def read_jsonl(path: Path, *, required: tuple[str, ...] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield ``(line number, object)`` for each non-blank line; any fault is a :class:`DataError` naming file, line and
-    field.
-    """
-    for number, line in enumerate(read_utf8(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        row = parse_json(line, path, number)
-        if not isinstance(row, dict):
-            raise DataError(f"{path}:{number}: must be a JSON object, got {show(row)}")
-        for name in required:
-            if name not in row:
-                raise DataError(f"{path}:{number}: field {name!r} is missing")
-        yield number, row
-
-
-def read_utf8(path: Path) -> str:
-    """Return the text of a file, a byte order mark left out."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
-
-
-def parse_json(text: str, path: Path, line: int = 1) -> Any:
-    """Return the value of ``text``, which begins at ``line`` of ``path``."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{line + error.lineno - 1}: not JSON ({error.msg} at column {error.colno})") from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets without end
-        raise DataError(f"{path}:{line}: not usable JSON ({error})") from None
 
 
 class _Document:
@@ -244,19 +210,12 @@ def _vector(value: Any, where: str) -> NDArray[np.float64]:
     if not isinstance(value, list) or not value:
         raise DataError(f"{where} must be a non-empty list of numbers, got {show(value)}")
     for i, item in enumerate(value):
-        if not _is_number(item):
+        if not is_number(item):
             raise DataError(f"{where}, item {i}, must be a finite number, got {show(item)}")
     vector = unit(np.array(value, dtype=np.float64))
     if not vector.any():
         raise DataError(f"{where} is a zero vector and has no direction")
     return vector
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an integer beyond every float
-        return False
 
 
 def _read_poles(path: Path, dim: int) -> dict[PoleName, tuple[str, ...] | NDArray[np.float64]]:
@@ -268,10 +227,10 @@ def _read_poles(path: Path, dim: int) -> dict[PoleName, tuple[str, ...] | NDArra
         if value is None:
             continue
         where = document.where(key)
-        nested = isinstance(value, list) and value and isinstance(value[0], list)
-        rows = (
-            [_vector(row, f"{where}, vector {i}") for i, row in enumerate(value)] if nested else [_vector(value, where)]
-        )
+        if isinstance(value, list) and value and isinstance(value[0], list):
+            rows = [_vector(row, f"{where}, vector {i}") for i, row in enumerate(value)]
+        else:
+            rows = [_vector(value, where)]
         for row in rows:
             if len(row) != dim:
                 raise DataError(f"{where} has {len(row)} numbers, the vectors of the baseline files {dim}")
@@ -306,41 +265,24 @@ def _read_baselines(root: Path) -> tuple[tuple[PoolEntry, ...], NDArray[np.float
 
 
 def _entry(row: dict[str, Any], pool: PoolName, where: str) -> PoolEntry:
-    def text(name: str) -> str:
-        value = row.get(name)
-        if value is not None and not isinstance(value, str):
-            raise DataError(f"{where}: field {name!r} must be a string, got {show(value)}")
-        return value or ""
-
-    def texts(name: str) -> tuple[str, ...]:
-        value = row.get(name)
-        if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            raise DataError(f"{where}: field {name!r} must be a list of strings, got {show(value)}")
-        return tuple(value or ())
-
-    def number(name: str) -> float:
-        value = row.get(name)
-        if value is not None and not _is_number(value):
-            raise DataError(f"{where}: field {name!r} must be a finite number, got {show(value)}")
-        return float(value or 0.0)
-
+    fields = Fields(row, where)
     metrics = row.get("metrics") or {}
     if not isinstance(metrics, dict):
-        raise DataError(f"{where}: field 'metrics' must be an object, got {show(metrics)}")
+        raise fields.bad("metrics", "an object")
     for key, value in metrics.items():
         if not isinstance(value, str):
             raise DataError(f"{where}: field 'metrics.{key}' must be a string, got {show(value)}")
     return PoolEntry(
-        text=text("text"),
+        text=fields.text("text"),
         pool=pool,
-        tag=text("corpus"),
-        block_id=text("block_id"),
-        position=text("position"),
-        primary_pattern=text("primary_pattern"),
-        secondary_patterns=texts("secondary_patterns"),
-        source_model=text("source_model"),
+        tag=fields.text("corpus"),
+        block_id=fields.text("block_id"),
+        position=fields.text("position"),
+        primary_pattern=fields.text("primary_pattern"),
+        secondary_patterns=fields.texts("secondary_patterns"),
+        source_model=fields.text("source_model"),
         metrics=metrics,
-        notes=text("notes"),
-        tags=texts("tags"),
-        sims=(number("sim_pos"), number("sim_neg"), number("sim_neu")),
+        notes=fields.text("notes"),
+        tags=fields.texts("tags"),
+        sims=(fields.number("sim_pos"), fields.number("sim_neg"), fields.number("sim_neu")),
     )

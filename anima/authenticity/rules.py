@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from anima.checks import require_choice
 
 if TYPE_CHECKING:
+    from anima.authenticity.classify import ClassifierName
     from anima.text import SegmentRule
 
 RulesName = Literal["anima", "reference"]
@@ -20,34 +21,21 @@ RULES: tuple[RulesName, ...] = get_args(RulesName)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is decided differently.
-
-    Attributes
-    ----------
-    segment
-        Segmentation rule.
-    classifier
-        Intent classifier used unless another is asked for.
-    plain_is_control
-        Whether UNCLASSIFIED counts as control in densities, breaks and the trajectory rules.
-    min_classified
-        Classified sentences needed before a trajectory is assessed; with fewer it is "insufficient". 0 assesses
-        everything.
-    pole_thresholds
-        Fixed (negative, positive) cuts of the pole score, or None for the embedder's calibrated ones.
-    intent_threshold
-        Fixed cosine cut of the centroid classifier, or None for the embedder's calibrated one.
-    re2_markers
-        Whether marker patterns keep RE2's ASCII classes and byte positions, and nothing is suppressed.
-    """
+    """What is decided differently."""
 
     name: RulesName
     segment: SegmentRule
-    classifier: str
+    #: Used unless another is asked for.
+    classifier: ClassifierName
+    #: Whether UNCLASSIFIED counts as control in densities, breaks and the trajectory rules.
     plain_is_control: bool
+    #: Classified sentences below which a trajectory is "insufficient"; 0 assesses everything.
     min_classified: int
+    #: Fixed (negative, positive) cuts of the pole score, or None for the embedder's calibrated ones.
     pole_thresholds: tuple[float, float] | None
+    #: Fixed cosine cut of the centroid classifiers, or None for the embedder's calibrated one.
     intent_threshold: float | None
+    #: Whether marker patterns keep RE2's ASCII classes and byte positions, and nothing is suppressed.
     re2_markers: bool
 
 
@@ -72,9 +60,15 @@ def round3(value: float) -> float:
     return math.copysign(math.floor(abs(value) * 1000 + 0.5) / 1000, value)
 
 
-def round3_or_null(value: float) -> float | None:
-    """Return :func:`round3` of ``value``, or None where it is undefined: JSON has no NaN."""
-    return round3(value) if math.isfinite(value) else None
+def rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Return ``row`` ready for JSON: numbers by :func:`round3`, undefined ones None, tuples as lists."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, float):
+            return round3(value) if math.isfinite(value) else None
+        return list(value) if isinstance(value, tuple) else value
+
+    return {key: plain(value) for key, value in row.items()}
 
 
 def get_rules(name: RulesName) -> Rules:

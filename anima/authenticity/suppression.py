@@ -117,15 +117,7 @@ def enclosing(spans: list[tuple[int, int]], position: int) -> tuple[int, int] | 
 
 
 def negation_of(text: str, start: int, end: int) -> str:
-    """Return the words that negate ``text[start:end]``, or an empty string.
-
-    Parameters
-    ----------
-    text
-        Normalised text.
-    start, end
-        Where the wording of the marker stands.
-    """
+    """Return the words that negate the wording of a marker, ``text[start:end]`` of a normalised text, or nothing."""
     hit = text[start:end].lower()
     if _CONDITION.match(hit):
         return ""

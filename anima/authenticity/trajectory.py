@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from anima.authenticity.intents import UNCLASSIFIED, predicted_next, regime
-from anima.authenticity.rules import Rules, RulesName, get_rules, round3_or_null
+from anima.authenticity.rules import Rules, RulesName, get_rules, rounded
 from anima.checks import require_texts
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 Predictability = Literal["high", "moderate", "low", "insufficient"]
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """What was expected after one step and what came."""
 
     predicted_next: str
@@ -70,13 +69,7 @@ class Trajectory:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict under the reference service's field names; undefined densities are null."""
-        row = asdict(self)
-        for key, value in row.items():
-            if isinstance(value, tuple):
-                row[key] = list(value)
-            elif isinstance(value, float):
-                row[key] = round3_or_null(value)
-        return row
+        return rounded(asdict(self))
 
 
 def transitions(chain: Sequence[str]) -> list[Transition]:
@@ -102,150 +95,75 @@ def control_density(chain: Sequence[str], *, plain_is_control: bool = False) -> 
     return counted.count("control") / len(counted) if counted else float("nan")
 
 
-@dataclass(frozen=True, slots=True)
+_COHERENT = ("HOLD_OPEN", "PROBE", "CALIBRATE", "REPAIR", "EXPLORE")
+_REDIRECT = ("REDIRECT_EMOTIONAL", "REDIRECT_SEMANTIC")
+_STEERING = (
+    "FRAME_CAPTURE", "ALIGN", "MIRROR", "FABRICATE", "CONTROL_SELF_EXPOSURE", "ANCHOR", "SOFT_DEFLECT", "PATTERN_LOCK",
+)  # fmt: skip
+
+
 class _Facts:
     """What the rows of the cascade ask about."""
 
-    count: Counter[str]
-    length: int
-    canonical: bool
-
-    @property
-    def redirect(self) -> int:
-        return self.count["REDIRECT_EMOTIONAL"] + self.count["REDIRECT_SEMANTIC"]
-
-    @property
-    def coherent(self) -> int:
-        return sum(self.count[name] for name in ("HOLD_OPEN", "PROBE", "CALIBRATE", "REPAIR", "EXPLORE"))
-
-    @property
-    def steering(self) -> int:
-        names = (
-            "FRAME_CAPTURE",
-            "ALIGN",
-            "MIRROR",
-            "FABRICATE",
-            "CONTROL_SELF_EXPOSURE",
-            "ANCHOR",
-            "SOFT_DEFLECT",
-            "PATTERN_LOCK",
+    def __init__(self, chain: list[str]) -> None:
+        self.count = Counter(chain)
+        self.length = len(chain)
+        first = [chain.index(name) for name in ("VALIDATE", "EXPAND", "CLOSE") if name in chain]
+        self.canonical = len(first) == 3 and first == sorted(first)
+        self.coherent, self.redirect, self.steering = (
+            sum(self.count[name] for name in names) for names in (_COHERENT, _REDIRECT, _STEERING)
         )
-        return sum(self.count[name] for name in names)
+
+    def has(self, *intents: str) -> bool:
+        """Tell whether each of ``intents`` occurs."""
+        return all(self.count[intent] for intent in intents)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     rule: str
     predictability: Predictability
     formulaic: bool
-    reason: str
     holds: Callable[[_Facts], bool]
+    reason: str
 
 
-_CASCADE: tuple[_Row, ...] = (
-    _Row("T01", "high", True, "the same solution is offered again and again", lambda f: f.count["PATTERN_LOCK"] >= 2),
-    _Row(
-        "T02",
-        "high",
-        True,
-        "control is confessed and the reader's feeling mirrored: an attempt to win trust back",
-        lambda f: f.count["CONTROL_SELF_EXPOSURE"] > 0 and f.count["ALIGN"] > 0,
-    ),
-    _Row(
-        "T03",
-        "high",
-        True,
-        "praise, then more than was asked, then a closing: the canonical course, undisturbed",
-        lambda f: f.canonical and not f.coherent and not f.steering,
-    ),
-    _Row(
-        "T04",
-        "moderate",
-        True,
-        "the canonical course, with genuine moments in it",
-        lambda f: f.canonical and f.coherent > 0,
-    ),
-    _Row(
-        "T05",
-        "high",
-        True,
-        "the reader's frame is taken over and their image idealised",
-        lambda f: f.count["FRAME_CAPTURE"] > 0 and f.count["MIRROR"] > 0,
-    ),
-    _Row(
-        "T06",
-        "high",
-        True,
-        "invented machinery in a raised register: authority without evidence",
-        lambda f: f.count["FABRICATE"] > 0 and f.count["REGISTER_MATCH"] > 0,
-    ),
-    _Row(
-        "T07",
-        "moderate",
-        True,
-        "the reader's feeling is mirrored, the question evaded",
-        lambda f: f.count["ALIGN"] > 0 and f.count["EVADE"] > 0,
-    ),
-    _Row(
-        "T08",
-        "moderate",
-        True,
-        "another question is put in place of the one asked, and both sides are kept standing",
-        lambda f: f.count["SOFT_DEFLECT"] > 0 and f.count["EVADE"] > 0,
-    ),
-    _Row(
-        "T09",
-        "moderate",
-        True,
-        "redirection, evasion and a raised register together: control in disguise",
-        lambda f: f.redirect > 0 and f.count["EVADE"] > 0 and f.count["REGISTER_MATCH"] > 0,
-    ),
-    _Row(
-        "T10",
-        "low",
-        False,
-        "several genuine moves and no steering, redirection or evasion",
-        lambda f: f.coherent >= 2 and not f.steering and not f.redirect and not f.count["EVADE"],
-    ),
-    _Row(
-        "T11",
-        "low",
-        False,
-        "the channel is repaired and the description refined, without a forced closing",
-        lambda f: f.count["REPAIR"] > 0 and f.count["CALIBRATE"] > 0,
-    ),
-    _Row(
-        "T12",
-        "low",
-        False,
-        "the question is held open more than once, without steering",
-        lambda f: f.count["HOLD_OPEN"] >= 2 and not f.steering,
-    ),
-    _Row(
-        "T13",
-        "moderate",
-        False,
-        "control moves that form none of the listed patterns",
-        lambda f: f.redirect > 0 or f.count["EVADE"] > 0 or f.steering > 0,
-    ),
-    _Row(
-        "T14",
-        "low",
-        False,
-        "nothing steers, and genuine moves are at least half (rounded down)",
-        lambda f: f.coherent >= f.length // 2,
-    ),
-    _Row("T15", "moderate", False, "no canonical course and no dominant pattern", lambda _: True),
+# fmt: off
+_CASCADE = (
+    _Row("T01", "high", True, lambda f: f.count["PATTERN_LOCK"] >= 2,
+         "the same solution is offered again and again"),
+    _Row("T02", "high", True, lambda f: f.has("CONTROL_SELF_EXPOSURE", "ALIGN"),
+         "control is confessed and the reader's feeling mirrored: an attempt to win trust back"),
+    _Row("T03", "high", True, lambda f: f.canonical and not f.coherent and not f.steering,
+         "praise, then more than was asked, then a closing: the canonical course, undisturbed"),
+    _Row("T04", "moderate", True, lambda f: f.canonical and f.coherent > 0,
+         "the canonical course, with genuine moments in it"),
+    _Row("T05", "high", True, lambda f: f.has("FRAME_CAPTURE", "MIRROR"),
+         "the reader's frame is taken over and their image idealised"),
+    _Row("T06", "high", True, lambda f: f.has("FABRICATE", "REGISTER_MATCH"),
+         "invented machinery in a raised register: authority without evidence"),
+    _Row("T07", "moderate", True, lambda f: f.has("ALIGN", "EVADE"),
+         "the reader's feeling is mirrored, the question evaded"),
+    _Row("T08", "moderate", True, lambda f: f.has("SOFT_DEFLECT", "EVADE"),
+         "another question is put in place of the one asked, and both sides are kept standing"),
+    _Row("T09", "moderate", True, lambda f: f.redirect > 0 and f.has("EVADE", "REGISTER_MATCH"),
+         "redirection, evasion and a raised register together: control in disguise"),
+    _Row("T10", "low", False, lambda f: f.coherent >= 2 and not (f.steering or f.redirect or f.has("EVADE")),
+         "several genuine moves and no steering, redirection or evasion"),
+    _Row("T11", "low", False, lambda f: f.has("REPAIR", "CALIBRATE"),
+         "the channel is repaired and the description refined, without a forced closing"),
+    _Row("T12", "low", False, lambda f: f.count["HOLD_OPEN"] >= 2 and not f.steering,
+         "the question is held open more than once, without steering"),
+    _Row("T13", "moderate", False, lambda f: f.redirect > 0 or f.steering > 0 or f.has("EVADE"),
+         "control moves that form none of the listed patterns"),
+    _Row("T14", "low", False, lambda f: f.coherent >= f.length // 2,
+         "nothing steers, and genuine moves are at least half (rounded down)"),
+    _Row("T15", "moderate", False, lambda _: True,
+         "no canonical course and no dominant pattern"),
 )
-
-_EMPTY = _Row("T00", "low", False, "no sentence to classify", lambda _: True)
-_INSUFFICIENT = _Row(
-    "T00",
-    "insufficient",
-    False,
-    "fewer than two sentences manage the reader: no trajectory to speak of",
-    lambda _: True,
-)
+_EMPTY = _Row("T00", "low", False, lambda _: True, "no sentence to classify")
+_INSUFFICIENT = _Row("T00", "insufficient", False, lambda _: True,
+                     "fewer than two sentences manage the reader: no trajectory to speak of")
+# fmt: on
 
 
 def assess(chain: Sequence[str], *, rules: RulesName | Rules = "anima") -> Trajectory:
@@ -279,8 +197,8 @@ def assess(chain: Sequence[str], *, rules: RulesName | Rules = "anima") -> Traje
     density = control_density(chain, plain_is_control=rules.plain_is_control)
     before = after = density
     if breaks:
-        before = control_density(chain[: breaks[0]], plain_is_control=rules.plain_is_control)
-        after = control_density(chain[breaks[0] :], plain_is_control=rules.plain_is_control)
+        halves = chain[: breaks[0]], chain[breaks[0] :]
+        before, after = (control_density(half, plain_is_control=rules.plain_is_control) for half in halves)
     n = len(chain)
     strict = [regime(intent) for intent in chain]
     return Trajectory(
@@ -305,7 +223,5 @@ def _decide(kept: list[str], rules: Rules, *, empty: bool) -> _Row:
         return _INSUFFICIENT
     if empty:
         return _EMPTY
-    first = {name: kept.index(name) for name in ("VALIDATE", "EXPAND", "CLOSE") if name in kept}
-    canonical = len(first) == 3 and first["VALIDATE"] < first["EXPAND"] < first["CLOSE"]
-    facts = _Facts(Counter(kept), len(kept), canonical)
+    facts = _Facts(kept)
     return next(row for row in _CASCADE if row.holds(facts))

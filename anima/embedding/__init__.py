@@ -12,25 +12,15 @@ if TYPE_CHECKING:
     from anima.embedding.remote import OllamaEmbedder, OpenAIEmbedder
 
 __all__ = [
-    "BundledEmbedder",
-    "CacheInfo",
-    "CachedEmbedder",
-    "Embedder",
-    "OllamaEmbedder",
-    "OpenAIEmbedder",
-    "TableEmbedder",
-    "get_embedder",
-    "has_vector",
-]
+    "BundledEmbedder", "CacheInfo", "CachedEmbedder", "Embedder", "OllamaEmbedder", "OpenAIEmbedder", "TableEmbedder",
+    "get_embedder", "has_vector",
+]  # fmt: skip
 
 # Loaded on first use: httpx and sqlite3 cost more time than all the rest.
 _HOMES: Final = {
-    "BundledEmbedder": "bundled",
-    "CacheInfo": "cache",
-    "CachedEmbedder": "cache",
-    "OllamaEmbedder": "remote",
+    "BundledEmbedder": "bundled", "CacheInfo": "cache", "CachedEmbedder": "cache", "OllamaEmbedder": "remote",
     "OpenAIEmbedder": "remote",
-}
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -64,7 +64,7 @@ class CacheInfo:
         return self.hits / total if total else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as a dict that JSON can hold."""
+        """Return the numbers, ready for JSON."""
         return asdict(self)
 
 
@@ -128,7 +128,9 @@ class CachedEmbedder:
         if self._disk and len(found) < len(distinct):
             stored = self._disk.read(self.id, self.dim, (key for key in distinct if key not in found))
         missing = [key for key in distinct if key not in found and key not in stored]
-        fresh = self._fresh(missing, [distinct[key] for key in missing]) if missing else {}
+        made = embed_checked(self.embedder, [distinct[key] for key in missing]) if missing else ()
+        # Copies, so that one remembered row does not keep its whole batch in memory.
+        fresh = {key: row.copy() for key, row in zip(missing, made, strict=True)}
         if self._disk and fresh:
             self._disk.write(self.id, fresh)
         with self._lock:
@@ -163,11 +165,6 @@ class CachedEmbedder:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
-
-    def _fresh(self, keys: list[bytes], texts: list[str]) -> dict[bytes, NDArray[np.float32]]:
-        rows = embed_checked(self.embedder, texts)
-        # Copies, so that one remembered row does not keep its whole batch in memory.
-        return {key: row.copy() for key, row in zip(keys, rows, strict=True)}
 
 
 class _Disk:

@@ -21,7 +21,6 @@ from anima.vectors import unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
     from numpy.typing import NDArray
 
@@ -34,14 +33,7 @@ class _RemoteEmbedder:
     _missing_hint: str
 
     def __init__(
-        self,
-        model: str,
-        server: Server,
-        *,
-        dim: int | None,
-        batch_size: int,
-        batch_chars: int,
-        parallel: int,
+        self, model: str, server: Server, *, dim: int | None, batch_size: int, batch_chars: int, parallel: int
     ) -> None:
         self.model = model
         self._server = server
@@ -120,9 +112,7 @@ class _RemoteEmbedder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -165,8 +155,7 @@ class _RemoteEmbedder:
             raise bad(f"{self._server.quote(vector)} instead of a list of numbers")
         if not vector:
             raise bad("an empty embedding (is it an embedding model?)")
-        odd = [x for x in vector if type(x) not in (int, float)]
-        if odd:
+        if odd := [x for x in vector if type(x) not in (int, float)]:
             raise bad(f"an embedding holding {self._server.quote(odd[0])} instead of a number")
         row = np.asarray([float(x) if abs(x) < 1e300 else math.inf for x in vector])
         if not np.isfinite(row).all():
@@ -239,10 +228,8 @@ class OllamaEmbedder(_RemoteEmbedder):
             if cut:
                 raise
             if len(batch) == 1:
-                note = (
-                    f"{error}; the vector of {show(batch[0])} ({len(batch[0]):,} characters) is that of its beginning"
-                )
-                return self._ask_new(batch, cut=True)[0], [note]
+                what = f"the vector of {show(batch[0])} ({len(batch[0]):,} characters) is that of its beginning"
+                return self._ask_new(batch, cut=True)[0], [f"{error}; {what}"]
         # One long text refuses the whole batch: halves find it, and the others stay whole.
         middle = len(batch) // 2
         left, right = self._ask_new(batch[:middle], cut=False), self._ask_new(batch[middle:], cut=False)
@@ -252,9 +239,8 @@ class OllamaEmbedder(_RemoteEmbedder):
         # Kept in memory between calls: loading takes longer than embedding.
         body = self._server.post(path, {"model": self.model, "keep_alive": "10m", **payload})
         if not isinstance(body.get(key), list):
-            raise BadEmbeddingError(
-                f"{self.id} at {self.url}: no list {key!r} among {self._server.quote(sorted(body))}"
-            )
+            seen = self._server.quote(sorted(body))
+            raise BadEmbeddingError(f"{self.id} at {self.url}: no list {key!r} among {seen}")
         return list(body[key])
 
     def _models(self) -> list[str]:

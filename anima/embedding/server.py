@@ -88,8 +88,8 @@ class Server(Endpoint):
 
         Raises
         ------
-        ModelNotFoundError, TextTooLongError, NoRouteError, ServerUnavailableError, BadEmbeddingError, EmbeddingError
-            See their docstrings; the last one for any other refusal.
+        EmbeddingError
+            Or the one of its kinds that fits the refusal.
         """
         response = self._exchange("POST", path, payload)
         body = json_object(response)

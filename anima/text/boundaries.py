@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
+from operator import add
 from typing import TYPE_CHECKING
 
 from anima.checks import show
@@ -50,15 +51,12 @@ class BoundaryScores:
     def __add__(self, other: BoundaryScores) -> BoundaryScores:
         if not isinstance(other, BoundaryScores):
             return NotImplemented
-        return BoundaryScores(
-            self.n_gold + other.n_gold, self.n_found + other.n_found, self.n_matched + other.n_matched
-        )
+        return BoundaryScores(*map(add, astuple(self), astuple(other)))
 
     def to_dict(self) -> dict[str, int | float | None]:
         """Return counts and scores, JSON-ready: an undefined score is None."""
-        scores = {name: getattr(self, name) for name in ("precision", "recall", "f1")}
-        counts = {name: getattr(self, name) for name in ("n_gold", "n_found", "n_matched")}
-        return {**{name: None if math.isnan(value) else value for name, value in scores.items()}, **counts}
+        scores = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+        return {name: None if math.isnan(value) else value for name, value in scores.items()} | asdict(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row; an undefined score is NaN."""

@@ -26,8 +26,8 @@ _FORMAT = (
     "\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
 _LINE_ENDS = "\r\u0085\u2028\u2029"
-#: Typographic quotes that have a straight twin. Guillemets stay: they are directional and unambiguous.
-_SINGLE, _DOUBLE = "‘’‚‛ʼ′´", "“”„‟″"
+#: Typographic quotes that have a straight twin, and the acute typed for one (U+1FFD composes to it). Guillemets stay: they are directional and unambiguous.
+_SINGLE, _DOUBLE = "‘’‚‛ʼ′´\u1ffd", "“”„‟″"
 #: Categories Zs and Cc, without the line ends and the tabulator.
 _BLANKS = "\0-\b\v\f\x0e-\x1f\x7f-\x84\x86-\x9f\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 

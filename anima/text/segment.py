@@ -211,8 +211,8 @@ def _weight(text: str) -> int:
     """Return the number of words; East Asian characters, written without spaces, count one each."""
     if text.isascii():
         return count_words(text)
-    rest, n = _EAST_ASIAN.subn(" ", text)
-    return count_words(rest) + n
+    # Not every character of these blocks is a letter: "・", "゛", and places where none stands yet.
+    return count_words(_EAST_ASIAN.sub(" ", text)) + sum(map(str.isalpha, _EAST_ASIAN.findall(text)))
 
 
 def _merge_short(text: str, spans: list[tuple[int, int]], min_words: int) -> list[tuple[int, int]]:

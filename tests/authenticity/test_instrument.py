@@ -156,6 +156,49 @@ def test_the_whole_sentence_is_the_keyword_unless_a_part_is_nearer(bundled: Inst
         assert step.keyword.text == whole
 
 
+def test_keywords_start_from_the_one_centroid_of_the_intent_whatever_the_classifier(bundled: Instrument) -> None:
+    sentence = "What a great question about tides, I must say, and so well put!"
+    for classifier in ("centroid", "centroids", "linear", "hybrid"):
+        instrument = bundled.with_settings(classifier=classifier)
+        [step] = instrument.analyze(sentence).steps
+        centroids = instrument.model.centroids(1, threshold=0.0)
+        target = centroids.vectors[centroids.labels.index(step.intent)]
+        found = instrument.embedder.embed([step.keyword.text, sentence]).astype(float) @ target
+        assert step.intent == "VALIDATE"
+        assert step.keyword.similarity == pytest.approx(found.max())
+        assert found[0] == found.max()
+
+
+@pytest.mark.parametrize(
+    "reply", ["ok", "Ok.", "hello", "Hola", "Buenos días", "Lo ganó Argentina.", "It was Argentina."]
+)
+@pytest.mark.parametrize("classifier", ["hybrid", "linear"])
+def test_a_reply_of_very_few_words_is_named_only_where_its_vector_bears_it_out(
+    bundled: Instrument, reply: str, classifier: str
+) -> None:
+    found = bundled.with_settings(classifier=classifier).analyze(reply)
+    [step] = found.steps
+    assert step.intent == UNCLASSIFIED
+    assert step.confidence == step.scores[UNCLASSIFIED]
+    assert found.note == "" or found.note.endswith("is too short to name an intent by")
+    if found.note:
+        assert step.runner_up == max(step.scores, key=step.scores.get)
+        assert step.margin == 0
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("reply", ["Great question!", "¡Excelente pregunta!"])
+def test_a_short_reply_near_its_intent_keeps_its_name(bundled: Instrument, reply: str) -> None:
+    found = bundled.analyze(reply)
+    assert (found.chain, found.note) == (("VALIDATE",), "")
+
+
+def test_short_sentences_of_a_longer_reply_keep_their_names(bundled: Instrument) -> None:
+    found = bundled.analyze("Two\n\nThe tide follows the moon, and the moon follows nobody.")
+    assert found.note == ""
+    assert found.steps[0].confidence == max(found.steps[0].scores.values())
+
+
 def test_a_plain_sentence_is_its_own_keyword_at_no_cost(toy: Toy, toy_embedder: Any) -> None:
     found = toy().analyze("Nothing here to see.")
     calls = len(toy_embedder.calls)

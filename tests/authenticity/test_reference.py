@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.authenticity import Instrument, Reference, Settings, catalogue
-from anima.authenticity.reference import parse_json
+from anima.authenticity.files import parse_json
 from anima.embedding import TableEmbedder
 from anima.errors import DataError, InputError
 

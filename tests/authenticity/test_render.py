@@ -353,7 +353,7 @@ def test_chart_draws_confidence_margin_pools_and_pole() -> None:
     first = next(row for row in rows if row.get("intent") == "VALIDATE")
     assert (first["confidence"], first["margin"], first["from"]) == (0.75, 0.4, 0.35)
     assert first["color"] == intent_color("VALIDATE")
-    assert [half["title"]["text"] for half in figures["hconcat"]] == ["Pools", "Pole: certeza_performada"]
+    assert [half["title"]["text"] for half in figures["hconcat"]] == ["Pools", "Pole: performed certainty"]
     svg = chart_svg(spec)
     assert all(name in svg for name in ("VALIDATE", "CALIBRATE", "plain", "shadow", "+0.060"))
     assert svg == chart_svg(analysis_chart(example()).to_dict())
@@ -367,7 +367,7 @@ def test_terminal_loses_nothing_without_colour() -> None:
     assert "\x1b" not in text
     for part in (
         "◆VALIDATE", "○plain", "●CALIBRATE", "great question[1]", "great question(2)", "[3]", "does not count: negated", "T14 low predictability",
-        "certeza_performada: +0.060", "shadow leads by 0.100", "Near text.", "⇄",
+        "performed certainty: +0.060", "shadow leads by 0.100", "Near text.", "⇄",
     ):  # fmt: skip
         assert part in text, part
 

@@ -43,7 +43,7 @@ def by_the_book(text: str) -> str:
             continue
         elif category in ("Zs", "Cc"):
             kept.append(" ")
-        elif char in "‘’‚‛ʼ′":
+        elif char in "‘’‚‛ʼ′´\u1ffd":
             kept.append("'")
         elif char in "“”„‟″":
             kept.append('"')
@@ -56,6 +56,7 @@ def by_the_book(text: str) -> str:
 @example("")
 @example("\r\n\r\r\n")
 @example("e\u200b\u0301")
+@example("it´s it\u1ffds")
 @example("a" + "\u0301\u0323" * 50 + "b")
 def test_the_text_is_the_normal_form(text):
     assert normalize(text).text == by_the_book(text)

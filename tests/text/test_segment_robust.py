@@ -168,7 +168,7 @@ def test_a_sentence_ends_at_a_mark_or_a_line_end(text):
 
 
 def test_nothing_to_read_gives_nothing():
-    for text in ("", " ", "\n \n", "🎉🎉", "… !! ---", "\0\0", "\u200b\ufeff", "½"):
+    for text in ("", " ", "\n \n", "🎉🎉", "… !! ---", "\0\0", "\u200b\ufeff", "½", "・゛", "\U0002a6e0"):
         assert sentences(text) == []
         assert segment(text) == []
         assert segment(text, "reference") == []

@@ -13,19 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anima.authenticity.intents import UNCLASSIFIED
-from anima.authenticity.neighbours import NEAR, POOLS, TEMPERATURE
+from anima.authenticity.neighbours import NEAR, TEMPERATURE
 from anima.authenticity.render.pieces import (
     MAX_SENTENCES,
     Piece,
     explain,
+    filled,
     label,
     left_out,
     number,
     numbered,
     pieces,
+    reach,
+    setup,
     shorten,
     shown_steps,
     strength,
+    verdict,
     visible,
 )
 from anima.plots import POLE_COLORS, POOL_COLORS, REGIME_COLORS, REGIME_MARKS, intent_color, text_on
@@ -39,38 +43,23 @@ if TYPE_CHECKING:
 
 #: Sentences from which the strip leaves the names of the intents to the table.
 _DENSE = 40
-_POLE_WORDS = {
-    "certeza_performada": "performed certainty",
-    "duda_performada": "performed doubt",
-    "frontera_edge": "undecidable edge",
-    "neutro": "neither",
-}
 
 
 def analysis_html(analysis: Analysis) -> str:
-    """Return ``analysis`` as HTML.
+    """Return ``analysis``, which may be empty, as one ``<div>`` with its own style sheet.
 
-    Parameters
-    ----------
-    analysis
-        Any result of the instrument, an empty one too.
-
-    Returns
-    -------
-    str
-        One ``<div>`` with its own style sheet. Classes begin with ``an-``; there are no ids, so that many may stand on one page. Replies
-        beyond 200 sentences or 20,000 characters are cut and say so.
+    Classes begin with ``an-``; there are no ids, so that many may stand on one page. Replies beyond 200 sentences or
+    20,000 characters are cut and say so.
     """
     body = [
         f'<p class="an-lead">{_text(analysis.summary())}</p>',
-        f'<p class="an-meta">{_text(f"embedder {analysis.embedder} · classifier {analysis.classifier} · rules {analysis.rules}")}</p>',
+        f'<p class="an-meta">{_text(setup(analysis))}</p>',
     ]
     if analysis.note and analysis.steps:  # without sentences the summary says it already
         body.append(f'<p class="an-note"><b>Note:</b> {_text(analysis.note)}.</p>')
     if analysis.response.strip():
         body.append(_section("Reply", _reply(analysis)))
-    hits = numbered(analysis)
-    if hits:
+    if hits := numbered(analysis):
         body.append(_section("Markers", _markers(hits)))
     if analysis.steps:
         body.append(_section("Trajectory", _trajectory(analysis)))
@@ -82,7 +71,8 @@ def analysis_html(analysis: Analysis) -> str:
     if analysis.neighbours:
         body.append(_section("Nearest reference texts", _neighbours(analysis)))
     if analysis.steps:
-        body.append(_details(f"All sentences as a table ({len(shown_steps(analysis))})", _sentences(analysis)))
+        name = f"All sentences as a table ({len(shown_steps(analysis))})"
+        body.append(f"<details><summary>{name}</summary>{_sentences(analysis)}</details>")
     # The ignore classes keep MathJax from reading "$5 to $10" as a formula.
     return (
         '<div class="anima tex2jax_ignore mathjax_ignore" role="group" aria-label="Authenticity analysis">'
@@ -105,18 +95,12 @@ def _section(name: str, content: str) -> str:
     return f'<section aria-label="{name}"><p class="an-head">{name}</p>{content}</section>'
 
 
-def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{summary}</summary>{content}</details>"
-
-
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> str:
     """Return a table whose cells are HTML already; a first cell is the header of its row."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(
-        "<tr>"
-        + "".join(f'<th scope="row">{c}</th>' if i == 0 else f"<td>{c}</td>" for i, c in enumerate(row))
-        + "</tr>"
-        for row in rows
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in others)}</tr>'
+        for first, *others in rows
     )
     return (
         f'<div class="an-scroll"><table class="an-table"><caption class="an-sr">{caption}</caption>'
@@ -157,7 +141,7 @@ def _piece(piece: Piece, classifier: str) -> str:
     text = _text(piece.text)
     if piece.hits:
         counts = any(not hit.suppressed for _, hit in piece.hits)
-        title = _text(" — ".join(_about(i, hit) for i, hit in piece.hits))
+        title = " — ".join(_about(i, hit) for i, hit in piece.hits)
         # Numbers follow the last slice of their marker; a screen reader gets the name with them.
         kinds = {i: ("suppressed marker " if hit.suppressed else "marker ") + hit.marker_id for i, hit in piece.hits}
         notes = "".join(
@@ -179,8 +163,9 @@ def _piece(piece: Piece, classifier: str) -> str:
 def _mark(text: str, *, counts: bool, title: str = "") -> str:
     """Underline HTML text; what is essential is inline, as notebooks that are not trusted lose the style sheet."""
     name, line = ("an-marker", "underline") if counts else ("an-suppressed", "underline dotted")
-    shown = f' title="{title}"' if title else ""
-    return f'<mark class="{name}" style="background-color:transparent;text-decoration:{line}"{shown}>{text}</mark>'
+    return (
+        f'<mark class="{name}" style="background-color:transparent;text-decoration:{line}"{_title(title)}>{text}</mark>'
+    )
 
 
 def _about(i: int, hit: MarkerHit) -> str:
@@ -221,11 +206,8 @@ def _markers(hits: list[tuple[int, MarkerHit]]) -> str:
         )
         for i, hit in hits[:MAX_SENTENCES]
     )
-    more = (
-        f'<p class="an-note">{len(hits) - MAX_SENTENCES:,} more markers are not shown.</p>'
-        if len(hits) > MAX_SENTENCES
-        else ""
-    )
+    hidden = len(hits) - MAX_SENTENCES
+    more = f'<p class="an-note">{hidden:,} more markers are not shown.</p>' if hidden > 0 else ""
     return _table(("#", "marker", "wording", "where", "severity", "why"), rows, "Formal markers") + more
 
 
@@ -249,10 +231,6 @@ def _trajectory(analysis: Analysis) -> str:
             f'<span class="an-cell-top"><span aria-hidden="true">{REGIME_MARKS[step.regime]}</span> {step.index + 1}</span>'
             f'<span class="an-cell-name">{_text(label(step.intent)).replace("_", "_<wbr>")}</span></li>'
         )
-    verdict = (
-        f"{trajectory.predictability} predictability" if trajectory.predictability != "insufficient" else "insufficient"
-    )
-    formulaic = ", formulaic" if trajectory.formulaic else ""
     figures = (
         ("control among classified", trajectory.control_density),
         ("control among all", trajectory.control_density_all),
@@ -263,60 +241,52 @@ def _trajectory(analysis: Analysis) -> str:
     facts = "".join(f"<span>{name} <b>{number(value)}</b></span> " for name, value in figures)
     return (
         f'<ol class="an-strip{" an-dense" if len(steps) > _DENSE else ""}">{"".join(cells)}</ol>'
-        f'<p class="an-rule"><span class="an-chip an-id">{trajectory.rule}</span> <b>{verdict}{formulaic}</b> — {_text(trajectory.reason)}.</p>'
+        f'<p class="an-rule"><span class="an-chip an-id">{trajectory.rule}</span> <b>{verdict(trajectory)}</b> — {_text(trajectory.reason)}.</p>'
         f'<p class="an-facts">{facts}</p>'
     )
 
 
 def _pole(pole: PoleScore) -> str:
-    ends = [abs(value) for value in (pole.raw, pole.low, pole.high) if math.isfinite(value)]
-    span = 1.25 * max(ends, default=1.0) or 1.0
+    span = reach(pole)
 
     def place(value: float) -> str:
-        return f"{min(100.0, max(0.0, 50 + 50 * value / span)):.2f}%"
+        return f"{100 * filled(0.5 + value / span / 2):.2f}%"
 
-    words = f"score {number(pole.raw, 3, sign=True)}: {_POLE_WORDS[pole.label]}"
-    says = _text(
-        f"Pole {words}. Below {number(pole.low, 3, sign=True)} is performed doubt, above {number(pole.high, 3, sign=True)} performed certainty."
-    )
+    raw, low, high = (number(value, 3, sign=True) for value in (pole.raw, pole.low, pole.high))
+    says = _text(f"Pole score {raw}: {pole.words}. Below {low} is performed doubt, above {high} performed certainty.")
     sims = [("certainty", pole.sim_pos), ("doubt", pole.sim_neg), ("edge", pole.sim_neu)]
     cosines = " · ".join(f"{name} {number(value)}" for name, value in sims if math.isfinite(value))
     return (
-        f'<p class="an-verdict"><b>{_text(_POLE_WORDS[pole.label])}</b> <span class="an-alias">({pole.label})</span></p>'
+        f'<p class="an-verdict"><b>{_text(pole.words)}</b> <span class="an-alias">({pole.label})</span></p>'
         f'<div class="an-gauge" role="img" aria-label="{says}" title="{says}">'
         f'<span class="an-zone" style="left:0;width:{place(pole.low)};background-color:{POLE_COLORS["doubt"]}"></span>'
         f'<span class="an-zone" style="left:{place(pole.high)};right:0;background-color:{POLE_COLORS["certainty"]}"></span>'
         f'<span class="an-needle" style="left:{place(pole.raw)}"></span>'
-        f'<span class="an-cut" style="right:calc(100% - {place(pole.low)})">{number(pole.low, 3, sign=True)}</span>'
-        f'<span class="an-cut" style="left:{place(pole.high)}">{number(pole.high, 3, sign=True)}</span></div>'
+        f'<span class="an-cut" style="right:calc(100% - {place(pole.low)})">{low}</span>'
+        f'<span class="an-cut" style="left:{place(pole.high)}">{high}</span></div>'
         f'<p class="an-ends"><span>◀ performed doubt</span><span>performed certainty ▶</span></p>'
-        f'<p class="an-small">raw {number(pole.raw, 3, sign=True)} · cosines: {cosines}</p>'
+        f'<p class="an-small">raw {raw} · cosines: {cosines}</p>'
     )
 
 
 def _bar(value: float, color: str) -> str:
-    width = 100 * min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
-    return f'<span class="an-bar" aria-hidden="true"><span style="width:{width:.1f}%;background-color:{color}"></span></span>'
+    style = f"width:{100 * filled(value):.1f}%;background-color:{color}"
+    return f'<span class="an-bar" aria-hidden="true"><span style="{style}"></span></span>'
 
 
 def _pools(analysis: Analysis) -> str:
     pools = analysis.pools
     rows = "".join(
-        f"<div><span>{name}</span> {_bar(getattr(pools, name + '_top1'), POOL_COLORS[name])} <b>{number(getattr(pools, name + '_top1'))}</b></div>"
-        for name in POOLS
+        f"<div><span>{name}</span> {_bar(best, POOL_COLORS[name])} <b>{number(best)}</b></div>"
+        for name, best in pools.tops().items()
     )
-    flags = " · ".join(
-        f"{words} <b>{'yes' if value else 'no'}</b>"
-        for words, value in (
-            ("artificial closure (cierre_artificial)", pools.cierre_artificial),
-            ("continuity (continuidad)", pools.continuidad),
-        )
-    )
+    closure, thread = ("yes" if flag else "no" for flag in (pools.cierre_artificial, pools.continuidad))
     return (
         f'<p class="an-verdict"><b>{pools.dominancia}</b> leads <span class="an-alias">(dominancia)</span> by {number(pools.deriva, 3)} '
         f'<span class="an-alias">(deriva)</span></p><div class="an-bars">{rows}</div>'
         f'<p class="an-small">best cosine of each pool, near from {NEAR} · texture {number(pools.textura_t)} at temperature {TEMPERATURE}, '
-        f"{number(pools.textura, 3)} without (textura) · {flags}</p>"
+        f"{number(pools.textura, 3)} without (textura) · "
+        f"artificial closure (cierre_artificial) <b>{closure}</b> · continuity (continuidad) <b>{thread}</b></p>"
     )
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from anima.authenticity.analysis import Analysis, Step
     from anima.authenticity.markers import MarkerHit
+    from anima.authenticity.poles import PoleScore
+    from anima.authenticity.trajectory import Trajectory
 
 #: A longer reply is shown up to here and says so; ``to_frame()`` has all of it.
 MAX_SENTENCES: Final = 200
@@ -34,28 +36,14 @@ _VISIBLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A slice of the reply inside at most one sentence and under the same markers throughout.
-
-    Attributes
-    ----------
-    text
-        The slice.
-    step
-        Its sentence; None between sentences.
-    first, last
-        Whether it begins or ends the sentence.
-    hits
-        Numbers and markers over it.
-    ending
-        Those of them that end with it.
-    """
+    """A slice of the reply inside at most one sentence and under the same markers throughout."""
 
     text: str
-    step: Step | None
-    first: bool
+    step: Step | None  # None between sentences
+    first: bool  # whether it begins, or ends, the sentence
     last: bool
-    hits: tuple[tuple[int, MarkerHit], ...]
-    ending: tuple[int, ...]
+    hits: tuple[tuple[int, MarkerHit], ...]  # numbers and markers over it
+    ending: tuple[int, ...]  # those of them that end with it
 
 
 def visible(text: str) -> str:
@@ -74,6 +62,29 @@ def number(value: float, digits: int = 2, *, sign: bool = False) -> str:
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−") if math.isfinite(value) else "undefined"
 
 
+def setup(analysis: Analysis) -> str:
+    """Say what read the reply."""
+    return f"embedder {analysis.embedder} · classifier {analysis.classifier} · rules {analysis.rules}"
+
+
+def verdict(trajectory: Trajectory) -> str:
+    """Return what the rule says, in words."""
+    found = trajectory.predictability
+    said = found if found == "insufficient" else f"{found} predictability"
+    return f"{said}{', formulaic' if trajectory.formulaic else ''}"
+
+
+def reach(pole: PoleScore) -> float:
+    """Return half the width of the scale on which a pole score is drawn with its cuts."""
+    ends = [abs(value) for value in (pole.raw, pole.low, pole.high) if math.isfinite(value)]
+    return 1.25 * max(ends, default=1.0) or 1.0
+
+
+def filled(value: float) -> float:
+    """Return the share of a bar that ``value``, from 0 to 1, fills; nothing if it is undefined."""
+    return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
+
+
 def label(intent: str) -> str:
     """Return the name under which a sentence's label stands beside it."""
     return "plain" if intent == UNCLASSIFIED else intent
@@ -81,15 +92,16 @@ def label(intent: str) -> str:
 
 def strength(step: Step, classifier: str) -> float:
     """Return how decided a label is, in [0, 1]: its margin over the runner-up, relative to the classifier's scale."""
-    full = _FULL_MARGIN.get(classifier, _FULL_PROBABILITY)
-    return min(1.0, max(0.0, step.margin / full)) if math.isfinite(step.margin) else 0.0
+    return filled(step.margin / _FULL_MARGIN.get(classifier, _FULL_PROBABILITY))
 
 
 def explain(step: Step) -> str:
     """Say in words what was found about one sentence."""
     known = catalogue().get(step.intent)
     gloss = f" ({known.gloss})" if known else " (no intent recognised)" if step.intent == UNCLASSIFIED else ""
-    margin = "" if step.runner_up == step.intent else f", {number(step.margin)} ahead of {step.runner_up}"
+    margin = (
+        "" if step.runner_up == step.intent or not step.margin else f", {number(step.margin)} ahead of {step.runner_up}"
+    )
     if step.intent == UNCLASSIFIED and step.runner_up != UNCLASSIFIED and UNCLASSIFIED not in step.scores:
         margin = f", margin {number(step.margin)}"  # rejected by a threshold: the scores are those of intents
     came = f"; {step.actual_next} came" if step.deviation else ""
@@ -99,10 +111,8 @@ def explain(step: Step) -> str:
 
 def numbered(analysis: Analysis) -> list[tuple[int, MarkerHit]]:
     """Return the markers in the order of the text, numbered from 1, suppressed ones among them."""
-    hits = sorted(
-        (*analysis.markers, *analysis.suppressed_markers), key=lambda hit: (hit.start, hit.end, hit.suppressed)
-    )
-    return list(enumerate(hits, 1))
+    hits = (*analysis.markers, *analysis.suppressed_markers)
+    return list(enumerate(sorted(hits, key=lambda hit: (hit.start, hit.end, hit.suppressed)), 1))
 
 
 def shown_steps(analysis: Analysis) -> tuple[Step, ...]:

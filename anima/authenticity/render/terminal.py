@@ -2,58 +2,48 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from anima.authenticity.intents import UNCLASSIFIED
-from anima.authenticity.neighbours import POOLS
 from anima.authenticity.render.pieces import (
     MAX_SENTENCES,
     Piece,
+    filled,
     label,
     left_out,
     number,
     numbered,
     pieces,
+    reach,
+    setup,
     shorten,
     shown_steps,
     strength,
+    verdict,
     visible,
 )
 from anima.plots import INK, PAPER, POLE_COLORS, POOL_COLORS, REGIME_MARKS, intent_color, text_on
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
     from rich.text import Text
 
     from anima.authenticity.analysis import Analysis, Step
     from anima.authenticity.poles import PoleScore
 
-_BAR = 12
 #: Columns from which tables show all they have, and below which only what the reply above them lacks.
 _WIDE, _NARROW = 110, 64
 
 
-def analysis_rich(analysis: Analysis) -> RenderableType:
-    """Return ``analysis`` as something rich can print.
+class analysis_rich:  # noqa: N801 - called like analysis_html and analysis_chart
+    """An analysis, empty or not, as something rich can print; it fits the width of the console.
 
-    Parameters
-    ----------
-    analysis
-        Any result of the instrument, an empty one too.
-
-    Returns
-    -------
-    rich.console.RenderableType
-        Fits the width of the console. Sentences are followed by their intent, markers by a number that leads to the table of markers
-        (in round brackets where the marker does not count), so that nothing is lost without colour. Control characters of the reply
-        are made visible: none reaches the terminal.
+    Sentences are followed by their intent, markers by a number that leads to the table of markers (in round brackets
+    where the marker does not count), so that nothing is lost without colour. Control characters of the reply are made
+    visible: none reaches the terminal.
     """
-    return _AnalysisView(analysis)
 
-
-class _AnalysisView:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
 
@@ -63,9 +53,7 @@ class _AnalysisView:
 
         analysis = self.analysis
         yield Text(analysis.summary(), style="bold")
-        yield Text(
-            f"embedder {analysis.embedder} · classifier {analysis.classifier} · rules {analysis.rules}", style="dim"
-        )
+        yield Text(setup(analysis), style="dim")
         if analysis.note and analysis.steps:
             yield Text(f"Note: {analysis.note}.", style="italic")
         if not analysis.response.strip():
@@ -79,9 +67,8 @@ class _AnalysisView:
         if numbered(analysis):
             parts.append(("Markers", [_markers(analysis, options.max_width)]))
         if analysis.neighbours:
-            parts.append(
-                ("Nearest reference texts", [_pools(analysis), Text(), _neighbours(analysis, options.max_width)])
-            )
+            near = [_pools(analysis), Text(), _neighbours(analysis, options.max_width)]
+            parts.append(("Nearest reference texts", near))
         for title, content in parts:
             yield Text()
             yield Rule(title, align="left", style="dim")
@@ -150,11 +137,11 @@ def _line(text: str) -> Text:
     return Text(shorten(text, 200), no_wrap=True, overflow="ellipsis")
 
 
-def _bar(value: float, color: str, width: int = _BAR) -> Text:
+def _bar(value: float, color: str, width: int) -> Text:
     from rich.text import Text
 
-    filled = round(width * min(1.0, max(0.0, value))) if math.isfinite(value) else 0
-    return Text.assemble(("█" * filled, color), ("░" * (width - filled), "dim"))
+    full = round(width * filled(value))
+    return Text.assemble(("█" * full, color), ("░" * (width - full), "dim"))
 
 
 def _sentences(analysis: Analysis, width: int) -> Table:
@@ -205,15 +192,7 @@ def _trajectory(analysis: Analysis) -> list[Text]:
         style = "dim" if step.intent == UNCLASSIFIED else _ink(intent_color(step.intent, step.regime))
         strip.append(f" {REGIME_MARKS[step.regime]} {step.index + 1} ", style=style)
         strip.append(" ")
-    verdict = (
-        trajectory.predictability
-        if trajectory.predictability == "insufficient"
-        else f"{trajectory.predictability} predictability"
-    )
-    rule = Text.assemble(
-        (f"{trajectory.rule} {verdict}{', formulaic' if trajectory.formulaic else ''}", "bold"),
-        f": {trajectory.reason}",
-    )
+    rule = Text.assemble((f"{trajectory.rule} {verdict(trajectory)}", "bold"), f": {trajectory.reason}")
     figures = (
         ("control among classified", trajectory.control_density),
         ("among all", trajectory.control_density_all),
@@ -227,14 +206,9 @@ def _trajectory(analysis: Analysis) -> list[Text]:
 def _pole(pole: PoleScore, width: int) -> Text:
     from rich.text import Text
 
-    ends = [abs(value) for value in (pole.raw, pole.low, pole.high) if math.isfinite(value)]
-    span = 1.25 * max(ends, default=1.0) or 1.0
+    span = reach(pole)
     cells = max(20, min(60, width - 4))
-
-    def place(value: float) -> int:
-        return min(cells - 1, max(0, round((cells - 1) * (0.5 + value / span / 2))))
-
-    low, high, at = place(pole.low), place(pole.high), place(pole.raw)
+    low, high, at = (round((cells - 1) * filled(0.5 + value / span / 2)) for value in (pole.low, pole.high, pole.raw))
     text = Text()
     for i in range(cells):
         if i == at:
@@ -245,13 +219,10 @@ def _pole(pole: PoleScore, width: int) -> Text:
             text.append("━", style=POLE_COLORS["certainty"])
         else:
             text.append("┄", style="dim")
-    ends_line = f"◀ doubt{' ' * max(1, cells - 19)}certainty ▶"
-    text.append(f"\n{ends_line}\n", style="dim")
-    text.append(pole.label, style="bold")
-    text.append(
-        f": {number(pole.raw, 3, sign=True)}; doubt below {number(pole.low, 3, sign=True)}, certainty above {number(pole.high, 3, sign=True)}"
-    )
-    return text
+    text.append(f"\n◀ doubt{' ' * max(1, cells - 19)}certainty ▶\n", style="dim")
+    raw, below, above = (number(value, 3, sign=True) for value in (pole.raw, pole.low, pole.high))
+    text.append(pole.words, style="bold")
+    return text.append(f": {raw}; doubt below {below}, certainty above {above}")
 
 
 def _markers(analysis: Analysis, width: int) -> Table:
@@ -277,18 +248,11 @@ def _pools(analysis: Analysis) -> Text:
 
     pools = analysis.pools
     text = Text()
-    for pool in POOLS:
-        value = getattr(pools, f"{pool}_top1")
+    for pool, value in pools.tops().items():
         text.append(f"{pool:<7}").append_text(_bar(value, POOL_COLORS[pool], 20)).append(f" {number(value)}\n")
-    flags = [
-        words
-        for words, value in (("artificial closure", pools.cierre_artificial), ("continuity", pools.continuidad))
-        if value
-    ]
-    text.append(
-        f"{pools.dominancia} leads by {number(pools.deriva, 3)}; texture {number(pools.textura_t)}{''.join(f'; {flag}' for flag in flags)}"
-    )
-    return text
+    flags = ("; artificial closure" if pools.cierre_artificial else "") + ("; continuity" if pools.continuidad else "")
+    lead = f"{pools.dominancia} leads by {number(pools.deriva, 3)}"
+    return text.append(f"{lead}; texture {number(pools.textura_t)}{flags}")
 
 
 def _neighbours(analysis: Analysis, width: int) -> Table:
