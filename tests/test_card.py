@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import random
 import re
@@ -11,22 +12,23 @@ import tomllib
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from anima import cli
-from anima.card import build_card, card_html, card_markdown, card_page, current_card, write_card
-from anima.card.build import read_words
+from anima.card import build_card, card_html, card_markdown, card_page, card_rich, current_card, write_card
+from anima.card.build import health_words
 from anima.card.rows import rules_judge
-from anima.errors import DataError
 from anima.findings import Claim, Finding, Material, Measurement, published_findings
 from anima.lexicon import ledger
-from anima.metaeval import validate_sentinel_snapshot
+from anima.metaeval import judge_sentinel_report, validate_sentinel_snapshot
 from anima.settings import data_path
 from anima.stats import Estimate
 from anima.stats.agreement import share_estimate
 
-WORDS = read_words(data_path("card.toml"))
+WORDS = tomllib.loads(data_path("card.toml").read_text(encoding="utf-8"))
 RULES = json.loads(data_path("judge/rules_agreement.json").read_text(encoding="utf-8"))
 NUMBER = re.compile(r"(?<![\w.,])[−-]?\d[\d,]*(?:\.\d+)?(?![\w-])")  # not the digits of names: F1, 32-shot
+FIELDS = {"group", "title", "for", "not", "finding", "measurement", "difference", "lower_is_better"}
 EVIL = '<script>alert("1")</script>|`x`'
 
 
@@ -77,7 +79,7 @@ def table_numbers(text):
 
 
 def test_the_words_of_the_card_hold_no_digit():
-    raw = tomllib.loads(data_path("card.toml").read_text(encoding="utf-8"))
+    raw = WORDS
     named = {"finding", "measurement", "difference"}  # where a number comes from, e.g. "markers/F1"
     texts = [
         value
@@ -189,6 +191,7 @@ def test_every_row_names_a_measurement_that_exists(kind):
     known = {name: {m.key for m in finding.measurements} for name, finding in published_findings().items()}
     known["rules_judge"] = set(rules_judge(RULES))
     for row in WORDS[kind]:
+        assert {"group", "title"} <= set(row) <= FIELDS
         if row.get("finding") in known:
             assert {row["measurement"], row.get("difference", row["measurement"])} <= known[row["finding"]], row[
                 "title"
@@ -239,6 +242,32 @@ def test_dates_and_stamp_come_from_the_history():
     assert "below the sentinel" in card_html(made)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_is_not_several(n):
+    lines = [
+        validate_sentinel_snapshot(
+            {"judgeId": f"embedding_pipeline/{i}/kappa", "judgeModel": "m", "at": "2026-01-05T00:00:00Z"}
+            | {"metrics": {"calibrationKappa": 0.2}}
+        )
+        for i in range(n)
+    ]
+    said = health_words(judge_sentinel_report(lines, thresholds={"stale_after_days": None}))
+    assert said == (
+        "Of 1 published kappa of a detector on a label, 1 lies below the sentinel's floor."
+        if n == 1
+        else "Of 2 published kappas of a detector on a label, 2 lie below the sentinel's floor."
+    )
+
+
+def test_no_two_rows_of_the_card_look_alike():
+    rows = [(row.group, row.title, row.estimate.name) for section in card().sections for row in section.rows]
+    assert not [row for row in rows if rows.count(row) > 1]
+    page = io.StringIO()
+    Console(file=page, width=200).print(card_rich(card()))
+    assert "commitment, English, on casino" in page.getvalue()
+    assert "en, negotiation chat" in page.getvalue()  # the material, as the head of the column says
+
+
 def test_everything_is_escaped_and_nothing_is_fetched():
     findings = small(0.6, 0.5, 0.7, 0.1, claims=[Claim(EVIL, "markers/F1", 0.9)])
     evil = findings["embedding_pipeline"]
@@ -276,33 +305,32 @@ def test_the_committed_card_is_checked(tmp_path):
     assert "not a card" in made.problems(tmp_path)[0]
 
 
-def test_bad_words_are_named(tmp_path):
-    text = data_path("card.toml").read_text(encoding="utf-8")
-    path = tmp_path / "card.toml"
-    for old, new, message in (
-        ("stance =", "stand =", "field 'stance' is missing"),
-        ("finding =", "findings =", r"capability\[0\]: unknown field 'findings'"),
-        ("title = ", "title ", "not the words of a card"),
-    ):
-        path.write_text(text.replace(old, new), encoding="utf-8")
-        with pytest.raises(DataError, match=message):
-            read_words(path)
+@pytest.fixture
+def command(monkeypatch, capsys):
+    def call(*args):
+        monkeypatch.setattr(sys, "argv", ["anima", "card", *args])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code, capsys.readouterr()
+
+    return call
 
 
 @pytest.mark.parametrize("name", ["card.md", "card.html", "card.json", "card.txt"])
-def test_the_command_writes_every_format(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["anima", "card", "--out", str(tmp_path / name)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    assert not end.value.code
+def test_the_command_writes_every_format(name, tmp_path, command):
+    assert not command("--out", str(tmp_path / name))[0]
     text = (tmp_path / name).read_text(encoding="utf-8")
     assert "Where it is blind" in text
     assert (json.loads(text)["card"] == 1) if name.endswith("json") else True
 
 
-def test_the_command_refuses_another_format(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["anima", "card", "--format", "pdf"])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    assert end.value.code == 2
-    assert "format must be one of" in capsys.readouterr().err
+def test_the_command_refuses_another_format(command, tmp_path):
+    code, said = command("--format", "pdf")
+    assert (code, said.err.startswith("anima: format must be one of")) == (2, True)
+    for name in ("x.xyz", "x"):
+        code, said = command("--out", str(tmp_path / name))
+        assert (code, said.out) == (2, "")
+        assert "names no format; take .md, .html, .json, .txt, or add --format" in said.err
+        assert not (tmp_path / name).exists()
+    assert not command("--out", str(tmp_path / "x"), "--format", "markdown")[0]
+    assert (tmp_path / "x").read_text(encoding="utf-8").startswith("# Capability card")

@@ -15,6 +15,7 @@ import pytest
 
 import anima
 from anima.cli import main
+from anima.corpora import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,6 +170,8 @@ def test_a_broken_line_is_named(run: Callable[..., Done], line: bytes, message: 
         (["calibrate", "--golden", "absent"], "golden must be one of dev, test or a file, got 'absent'"),
         (["calibrate", "--golden", "latin.txt"], "latin.txt: not UTF-8"),
         (["run", "nope"], ""),
+        (["run", "tour", "--out", "latin.txt"], "--out: latin.txt is not a folder"),
+        (["analyze", "x", "--lang", "fr"], "lang='fr' is the language of a judge's notes, and there is no judge"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(run: Callable[..., Done], args: list[str], message: str) -> None:
@@ -270,6 +273,25 @@ def test_a_full_disk_is_one_line(options: list[str]) -> None:
             stdout=full, stderr=subprocess.PIPE, check=False, text=True,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (2, "anima: the output cannot be written (No space left on device)\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="another shell")
+@pytest.mark.parametrize(
+    "command",
+    ["analyze Yes.", "card --format html", "corpora list"],
+)
+def test_a_closed_pipe_ends_quietly(command: str) -> None:
+    shell = f"(sleep 0.1; '{sys.executable}' -m anima {command}; echo $? >&2) | true"
+    done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False, text=True)
+    assert done.stderr == "0\n"
+
+
+def test_addresses_stay_on_one_line(run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    done = run("corpora", "list")
+    assert done.code == 0
+    for item in registry().values():
+        assert f"\n  {item.homepage}\n" in done.out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="descriptors cannot be closed by a shell")

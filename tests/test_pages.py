@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,24 @@ def test_every_package_of_the_reference_is_in_the_contents() -> None:
     contents = (ROOT / "book" / "_toc.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r"file: (api/\S+)", contents))
     assert listed == {name.removesuffix(".md") for name in pages.api_pages()}
+
+
+def test_every_part_that_a_page_includes_is_generated(tmp_path: Path) -> None:
+    folder = tmp_path / "book"
+    shutil.copytree(ROOT / "book", folder, ignore=shutil.ignore_patterns("_build", "notebooks"))
+    wanted = {
+        name
+        for page in folder.glob("*.md")
+        for name in re.findall(r"\{(?:include|figure)\} (\S+)", page.read_text(encoding="utf-8"))
+    }
+    written = {path.relative_to(folder).as_posix() for path in pages.write_generated_pages(folder, ROOT)}
+    assert wanted <= written
+    assert {name for name in written if name.startswith("tables/")} <= wanted
+    assert "| pole cuts | pole score |" in (folder / "tables" / "constants.md").read_text(encoding="utf-8")
+
+
+def test_a_measurement_that_is_gone_names_its_command(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"costs\.json: no measured costs .*bench_pipeline\.py --write"):
+        pages.costs_table(tmp_path / "costs.json")
+    with pytest.raises(DataError, match=r"no simulations .*write_coverage\.py"):
+        pages.changed_statistics(tmp_path / "coverage.json")

@@ -2,14 +2,13 @@
 
 from anima.card.build import build_card, card_problems, current_card, write_card
 from anima.card.model import Card, Row, Section
-from anima.card.render import card_command, card_html, card_markdown, card_page, card_rich
+from anima.card.render import card_html, card_markdown, card_page, card_rich
 
 __all__ = [
     "Card",
     "Row",
     "Section",
     "build_card",
-    "card_command",
     "card_html",
     "card_markdown",
     "card_page",

@@ -21,7 +21,7 @@ from anima.card.rows import (
     unproven_rows,
     worst_intents,
 )
-from anima.errors import DataError, InputError
+from anima.errors import InputError
 from anima.findings import published_findings, sources_hash
 from anima.findings.history import NAME, read_history
 from anima.findings.receipt import digest
@@ -38,17 +38,20 @@ if TYPE_CHECKING:
     from anima.findings import Finding
     from anima.metaeval import SentinelReport, SentinelSnapshot
 
-#: What a number of alarms of each kind means.
+#: What one alarm of each kind means, and what several mean.
 _ALARMS: Final = {
-    "below-floor": "lie below the sentinel's floor",
-    "drop": "dropped at the last change",
-    "drifting": "drift",
-    "silent-upgrade": "stand for a model that changed and was not measured again",
-    "stale": "are old",
-    "future": "are dated in the future",
+    "below-floor": ("lies below the sentinel's floor", "lie below the sentinel's floor"),
+    "drop": ("dropped at the last change", "dropped at the last change"),
+    "drifting": ("drifts", "drift"),
+    "silent-upgrade": (
+        "stands for a model that changed and was not measured again",
+        "stand for models that changed and were not measured again",
+    ),
+    "stale": ("is old", "are old"),
+    "future": ("is dated in the future", "are dated in the future"),
 }
 _RULES: Final = "judge/rules_agreement.json"
-_FIELDS: Final = frozenset({"group", "title", "for", "not", "finding", "measurement", "difference", "lower_is_better"})
+_WORDS: Final = "card.toml"
 
 
 def build_card(
@@ -84,43 +87,31 @@ def build_card(
     able = [named_row(item, known, dates) for item in words["capability"]]
     blind = [named_row(item, known, dates) for item in words["blind_spot"]]
     blind += unproven_rows(able, blind) + worst_intents(known, dates)
-    shown = {
-        f"{item.get('finding')}: {item.get(key)}"
-        for item in words["blind_spot"]
-        for key in ("measurement", "difference")
-    }
+    shown = {f"{item.get('finding')}: {item.get(key)}" for item in words["blind_spot"] for key in ("measurement", "difference")}  # fmt: skip
     blind += [row for row in open_claims(findings, dates) if row.source not in shown]
     order = list(dict.fromkeys(row.group for row in blind))
     blind.sort(key=lambda row: order.index(row.group))
-    titles = words["sections"]
-    sections = [
-        Section(titles[key]["title"], titles[key]["text"], tuple(rows))
-        for key, rows in (
-            ("capabilities", able),
-            ("blind_spots", blind),
-            ("evasions", evasion_rows(findings.get("evasions"), dates)),
-            ("lexicon", lexicon_rows(evidence)),
-        )
-    ]
+    tables = {
+        "capabilities": able,
+        "blind_spots": blind,
+        "evasions": evasion_rows(findings.get("evasions"), dates),
+        "lexicon": lexicon_rows(evidence),
+    }
     # An unchanged number leaves no line, so that the age of a line says nothing.
     report = judge_sentinel_report(history, thresholds={"stale_after_days": None})
     card = Card(
-        *(
-            words["title"],
-            words["purpose"],
-            tuple(words["uses"]),
-            tuple(words["avoid"]),
-            words["stance"],
-            words["reading"],
-        ),
-        *(
-            coverage(able),
-            tuple(sections),
-            {item.title: item.limits for item in findings.values()},
-            eval_health_stamp(report),
-            health_words(report),
-            dict(inputs),
-        ),
+        title=words["title"],
+        purpose=words["purpose"],
+        uses=tuple(words["uses"]),
+        avoid=tuple(words["avoid"]),
+        stance=words["stance"],
+        reading=words["reading"],
+        coverage=coverage(able),
+        sections=tuple(Section(**words["sections"][key], rows=tuple(rows)) for key, rows in tables.items()),
+        limits={item.title: item.limits for item in findings.values()},
+        stamp=eval_health_stamp(report),
+        health=health_words(report),
+        inputs=dict(inputs),
     )
     plain = card.to_dict()
     plain.pop("content")
@@ -129,31 +120,32 @@ def build_card(
 
 def health_words(report: SentinelReport) -> str:
     """Return in one or two sentences what the sentinel says of all detectors together."""
-    if not report.judges:
+    if not (n := len(report.judges)):
         return "No detector is watched yet."
     found = Counter(alarm.kind for alarm in report.alarms)
-    said = [f"{number} {_ALARMS[kind]}" for kind, number in sorted(found.items())]
-    unknown = (
-        f"; {len(report.unknown)} were measured too few times to say whether they changed" if report.unknown else ""
-    )
-    return f"Of {len(report.judges)} published kappas of a detector on a label, {', '.join(said) or 'none raises an alarm'}{unknown}."
+    said = [f"{number} {_ALARMS[kind][number > 1]}" for kind, number in sorted(found.items())]
+    unknown = len(report.unknown)
+    told = "1 was" if unknown == 1 else f"{unknown} were"
+    return (
+        f"Of {n} published kappa{'s' * (n > 1)} of a detector on a label, {', '.join(said) or 'none raises an alarm'}"
+        + (f"; {told} measured too few times to say whether {'it' if unknown == 1 else 'they'} changed." if unknown else ".")
+    )  # fmt: skip
 
 
 def current_card() -> Card:
     """Return the card of the code and the results that are here."""
     findings, folder = published_findings(), results_dir() or Path()
-    log = folder / NAME
-    rules = data_path(_RULES).read_bytes()
+    log, frame = folder / NAME, ledger()
+    rules, words = data_path(_RULES).read_bytes(), data_path(_WORDS).read_bytes()
     inputs = {f"result {name}": digest(item.to_dict()) for name, item in findings.items()}
     for name in findings:
         try:
             inputs[f"code of {name}"] = sources_hash(f"anima.findings.{name}")
         except InputError:  # a result whose module is gone: its numbers stay, its code cannot be named
             inputs[f"code of {name}"] = "none"
-    frame = ledger()
     inputs |= {
         "lexicon ledger": digest(json_ready(frame.astype(object).where(frame.notna(), None))),
-        "words of the card": digest(data_path("card.toml").read_bytes()),
+        "words of the card": digest(words),
         "agreement of the rules judge": digest(rules),
         "code of the card": sources_hash("anima.card.build"),
     }
@@ -164,7 +156,7 @@ def current_card() -> Card:
         evidence=frame,
         rules=json.loads(rules),
         history=read_history(folder),
-        words=read_words(data_path("card.toml")),
+        words=tomllib.loads(words.decode()),
         inputs=inputs,
     )
 
@@ -181,26 +173,3 @@ def write_card(folder: str | Path) -> Path:
     part.write_text(json.dumps(current_card().to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     part.replace(path)
     return path
-
-
-def read_words(path: Path) -> dict[str, Any]:
-    """Read ``card.toml``; a missing or unknown field is named.
-
-    Raises
-    ------
-    DataError
-        Not TOML, or a row with an unknown field or without ``group`` and ``title``.
-    """
-    try:
-        words = tomllib.loads(path.read_text(encoding="utf-8"))
-        for kind in ("capability", "blind_spot"):
-            for i, item in enumerate(words[kind]):
-                if (unknown := sorted(set(item) - _FIELDS)) or not {"group", "title"} <= set(item):
-                    what = f"unknown field {unknown[0]!r}" if unknown else "needs 'group' and 'title'"
-                    raise DataError(f"{path}: {kind}[{i}]: {what}")
-        _ = [words[key] for key in ("title", "purpose", "uses", "avoid", "stance", "reading", "sections")]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{path}: not the words of a card ({error})") from error
-    except KeyError as error:
-        raise DataError(f"{path}: field {error} is missing") from error
-    return words

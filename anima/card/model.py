@@ -119,24 +119,23 @@ class Card(Presentable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as it is written, numbers rounded."""
-        return {"card": 1, **_rounded({key: json_ready(value) for key, value in vars(self).items()})}
+        plain = json.dumps({key: json_ready(value) for key, value in vars(self).items()})
+        # Adding 0 makes -0 plain 0.
+        return {"card": 1, **json.loads(plain, parse_float=lambda text: round(float(text), DIGITS) + 0.0)}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per line of the tables."""
         import pandas as pd
 
-        columns = ["section", "group", "title", "statistic", "value", "low", "high", "n", "baseline"]
-        columns += ["verdict", "evidence", "date", "source"]
-        rows = [
-            (
-                *(section.title, row.group, row.title, row.estimate.name, row.estimate.value, row.estimate.low),
-                *(row.estimate.high, row.estimate.n, row.baseline.value if row.baseline else float("nan")),
-                *(row.verdict, row.grade, row.date, row.source),
-            )
-            for section in self.sections
-            for row in section.rows
-        ]
-        return pd.DataFrame(rows, columns=columns)
+        rows = []
+        for section in self.sections:
+            for row in section.rows:
+                known: dict[str, Any] = {"section": section.title, "group": row.group, "title": row.title}
+                known |= {"statistic": row.estimate.name, "value": row.estimate.value, "low": row.estimate.low}
+                known |= {"high": row.estimate.high, "n": row.estimate.n}
+                known |= {"baseline": row.baseline.value if row.baseline else float("nan"), "verdict": row.verdict}
+                rows.append(known | {"evidence": row.grade, "date": row.date, "source": row.source})
+        return pd.DataFrame(rows)
 
     def summary(self) -> str:
         """Return one sentence."""
@@ -172,11 +171,3 @@ class Card(Presentable):
         from anima.card.render import card_fragment
 
         return card_fragment(self)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(item) for item in value]
-    return round(value, DIGITS) + 0.0 if isinstance(value, float) else value

@@ -3,69 +3,65 @@
 from __future__ import annotations
 
 import html
-import io
-import json
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from anima.card.build import current_card
 from anima.card.model import NOT_MEASURED, Card, Row, Section
-from anima.checks import require_choice
-from anima.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from anima.stats import Estimate
 
-FORMATS: Final = ("terminal", "markdown", "html", "json")
 HEAD: Final = ("What", "Estimate [95 % interval]", "n", "Trivial rule", "Against it", "Evidence", "Material", "Date")
 WIDE: Final = ("What", "Estimate [95 % interval]", "Against the trivial rule", "Evidence and material")
 _SIGNS: Final = {"better": "✓", "worse": "✗", "fails": "✗", "not shown": "?", "undecided": "?"}
+_KINDS: Final = {"better": "good", "worse": "bad", "fails": "bad", "": "none"}
 _LOW, _HIGH, _WIDTH = -0.2, 1.0, 130
+_LIMITS: Final = "Limits that the findings state"
+_RECEIPT: Final = (
+    "Hashes of everything the card was made from; the same content gives the same card. "
+    "<code>anima health --strict</code> compares them with what is here."
+)
 
 
 def card_markdown(card: Card) -> str:
     """Return the card as plain Markdown."""
-    parts = [f"# {card.title}", card.purpose, *_words(card)]
-    for section in card.sections:
-        lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
-        group = ""
-        for row in section.rows:
-            if row.group != group:
-                group = row.group
-                lines.append(f"| *{_cell(group)}* |" + " |" * (len(HEAD) - 1))
-            title = f"**{_cell(row.title)}**" + (f" {_cell(row.note)}" if row.note else "")
-            lines.append(f"| {title} | " + " | ".join(_cell(text) for text in _cells(row)) + " |")
-        parts += [f"## {section.title}", section.text, "\n".join(lines)]
-    return "\n\n".join([*parts, *_tail(card)]) + "\n"
+    boxes = [f"**{title}**\n\n{_items(items)}" for title, _, items in _boxes(card)]
+    said = [f"**Deployment.** {card.stance}", f"**Health: {card.stamp.health}.** {_cell(card.health)}", f"*{card.reading}*"]  # fmt: skip
+    return _document(card, [*boxes, *said], _markdown)
 
 
 def card_page(card: Card) -> str:
     """Return the page of the book: headings in Markdown, tables as HTML with their bars."""
-    parts = [f"# {card.title}", card.purpose, _raw(f"<style>{_css()}</style>{_head(card)}")]
+    return _document(
+        card,
+        [_raw(f"<style>{_css()}</style>{_head(card)}")],
+        lambda section: _raw(f'<div class="anima-card">{_table(section)}</div>'),
+    )
+
+
+def _document(card: Card, head: list[str], table: Callable[[Section], str]) -> str:
+    parts = [f"# {card.title}", card.purpose, *head]
     for section in card.sections:
-        parts += [f"## {section.title}", section.text, _raw(f'<div class="anima-card">{_table(section)}</div>')]
-    return "\n\n".join([*parts, *_tail(card)]) + "\n"
+        parts += [f"## {section.title}", section.text, table(section)]
+    parts += [f"## {_LIMITS}", *(f"### {_cell(title)}\n\n{_items(items)}" for title, items in card.limits.items())]
+    hashes = [f"| {_cell(name)} | `{value}` |" for name, value in _hashes(card)]
+    receipt = _RECEIPT.replace("<code>", "`").replace("</code>", "`")
+    return "\n\n".join([*parts, "## Receipt", receipt, "\n".join(["| input | hash |", "|---|---|", *hashes])]) + "\n"
 
 
 def card_fragment(card: Card) -> str:
     """Return the card as a block of HTML for a notebook: no script, no request, everything escaped."""
     e = html.escape
     sections = "".join(f"<h2>{e(s.title)}</h2><p>{e(s.text)}</p>{_table(s)}" for s in card.sections)
-    limits = "".join(
-        f"<h3>{e(title)}</h3><ul>{''.join(f'<li>{e(item)}</li>' for item in items)}</ul>"
-        for title, items in card.limits.items()
-    )
-    hashes = "".join(
-        f"<tr><td>{e(name)}</td><td><code>{e(value)}</code></td></tr>" for name, value in card.inputs.items()
-    )
-    receipt = f'<table class="hashes"><tbody>{hashes}<tr><td>this card</td><td><code>{e(card.content)}</code></td></tr></tbody></table>'
+    limits = "".join(f"<h3>{e(title)}</h3>{_list(items)}" for title, items in card.limits.items())
+    hashes = "".join(f"<tr><td>{e(name)}</td><td><code>{e(value)}</code></td></tr>" for name, value in _hashes(card))
     return (
         f'<style>{_css()}</style><div class="anima-card"><h1>{e(card.title)}</h1><p class="purpose">{e(card.purpose)}</p></div>'
-        f'{_head(card)}<div class="anima-card">{sections}<h2>Limits that the findings state</h2>{limits}'
-        f"<h2>Receipt</h2><p>{_RECEIPT}</p>{receipt}</div>"
+        f'{_head(card)}<div class="anima-card">{sections}<h2>{_LIMITS}</h2>{limits}'
+        f'<h2>Receipt</h2><p>{_RECEIPT}</p><table class="hashes"><tbody>{hashes}</tbody></table></div>'
     )
 
 
@@ -85,99 +81,51 @@ def card_rich(card: Card) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    parts: list[Any] = [
-        Text(card.title, style="bold"),
-        Text(card.purpose),
-        Text(f"\nHealth: {card.stamp.health}. {card.health}"),
-    ]
-    parts += [Text(card.stance, style="italic")]
+    health = Text(f"\nHealth: {card.stamp.health}. {card.health}")
+    parts: list[Any] = [Text(card.title, style="bold"), Text(card.purpose), health, Text(card.stance, style="italic")]
     for section in card.sections:
         table = Table(title=f"\n{section.title}", title_justify="left", title_style="bold", box=None, padding=(0, 1))
         for name, ratio in zip(WIDE, (5, 4, 4, 3), strict=True):
             table.add_column(name, ratio=ratio, overflow="fold")
-        group = ""
-        for row in section.rows:
-            if row.group != group:
-                group = row.group
-                table.add_row(Text(group, style="bold dim"))
-            number, n, rival, verdict, grade, *_ = _cells(row)
-            texts = (row.title, f"{number}, n = {n}" if row.estimate.defined else number, f"{verdict}\n{rival}", grade)
-            table.add_row(*map(Text, texts))
+        for heading, row in _grouped(section):
+            if heading:
+                table.add_row(Text(heading, style="bold dim"))
+            number, n, rival, verdict, grade, material, _ = _cells(row)
+            number += f", n = {n}" if row.estimate.defined else ""
+            table.add_row(*map(Text, (row.title, number, f"{verdict}\n{rival}", f"{grade}\n{material}")))
         parts.append(table)
     return Group(*parts, Text(f"\nCard {card.content}"))
 
 
-def card_command(format: str | None = None, out: Path | None = None) -> None:  # noqa: A002
-    """Show or write the current card: what ``anima card`` does.
-
-    Parameters
-    ----------
-    format
-        By default that of the file's suffix (``.md``, ``.html``, ``.json``), a terminal without a file.
-    out
-        File to write; standard output by default.
-    """
-    kinds = {".md": "markdown", ".html": "html", ".json": "json"}
-    chosen = format or (kinds.get(out.suffix, "terminal") if out else "terminal")
-    require_choice(chosen, "format", FORMATS)
-    card = current_card()
-    if chosen == "terminal":
-        from rich.console import Console
-
-        page = io.StringIO()
-        Console(file=page if out else None, width=120 if out else None).print(card_rich(card))
-        text = page.getvalue()
-    elif chosen == "json":
-        text = json.dumps(card.to_dict(), ensure_ascii=False, indent=1) + "\n"
-    else:
-        text = card_markdown(card) if chosen == "markdown" else card_html(card)
-    if out is None:
-        if text:
-            import sys
-
-            sys.stdout.write(text)
-        return
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"{out}: cannot be written ({error.strerror})") from error
+def _boxes(card: Card) -> list[tuple[str, str, tuple[str, ...]]]:
+    boxes = [("Use it for", "yes", card.uses), ("Do not use it for", "no", card.avoid)]
+    return [*boxes, ("Seen so far on", "seen", card.coverage)] if card.coverage else boxes
 
 
-_RECEIPT: Final = (
-    "Hashes of everything the card was made from; the same content gives the same card. "
-    "<code>anima health --strict</code> compares them with what is here."
-)
+def _hashes(card: Card) -> list[tuple[str, str]]:
+    return [*card.inputs.items(), ("this card", card.content)]
 
 
-def _words(card: Card) -> list[str]:
-    lists = [
-        f"**{title}**\n\n" + "\n".join(f"- {_cell(item)}" for item in items)
-        for title, items in (
-            ("Use it for", card.uses),
-            ("Do not use it for", card.avoid),
-            ("Seen so far on", card.coverage),
-        )
-        if items
-    ]
-    return [
-        *lists,
-        f"**Deployment.** {card.stance}",
-        f"**Health: {card.stamp.health}.** {_cell(card.health)}",
-        f"*{card.reading}*",
-    ]
+def _grouped(section: Section) -> Iterator[tuple[str, Row]]:
+    """Yield each row with the name of its group where that begins, else with nothing."""
+    before = ""
+    for row in section.rows:
+        yield ("" if row.group == before else row.group), row
+        before = row.group
 
 
-def _tail(card: Card) -> list[str]:
-    """Return limits and receipt in Markdown."""
-    limits = [
-        f"### {_cell(title)}\n\n" + "\n".join(f"- {_cell(item)}" for item in items)
-        for title, items in card.limits.items()
-    ]
-    hashes = [*card.inputs.items(), ("this card", card.content)]
-    rows = "\n".join(["| input | hash |", "|---|---|", *(f"| {_cell(name)} | `{value}` |" for name, value in hashes)])
-    text = _RECEIPT.replace("<code>", "`").replace("</code>", "`")
-    return ["## Limits that the findings state", *limits, "## Receipt", text, rows]
+def _markdown(section: Section) -> str:
+    lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    for heading, row in _grouped(section):
+        if heading:
+            lines.append(f"| *{_cell(heading)}* |" + " |" * (len(HEAD) - 1))
+        title = f"**{_cell(row.title)}**" + (f" {_cell(row.note)}" if row.note else "")
+        lines.append(f"| {title} | " + " | ".join(_cell(text) for text in _cells(row)) + " |")
+    return "\n".join(lines)
+
+
+def _items(items: Iterable[str]) -> str:
+    return "\n".join(f"- {_cell(item)}" for item in items)
 
 
 def _raw(text: str) -> str:
@@ -207,23 +155,18 @@ def _two(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # adding 0 makes -0 plain 0
 
 
+def _list(items: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html.escape(item)}</li>' for item in items)}</ul>"
+
+
 def _head(card: Card) -> str:
     """Return what must be known before the tables: use, coverage, stance, health."""
     e = html.escape
-
-    def listed(title: str, items: Iterable[str], kind: str) -> str:
-        return (
-            f'<div class="box {kind}"><b>{title}</b><ul>{"".join(f"<li>{e(item)}</li>" for item in items)}</ul></div>'
-        )
-
-    boxes = listed("Use it for", card.uses, "yes") + listed("Do not use it for", card.avoid, "no")
-    said = [*card.stamp.alarms, *card.stamp.unknown]
-    alarms = (
-        f"<details><summary>All that the sentinel says</summary><ul>{''.join(f'<li>{e(item)}</li>' for item in said)}</ul></details>"
-        if said[1:]
-        else ""
+    boxes = "".join(
+        f'<div class="box {kind}"><b>{title}</b>{_list(items)}</div>' for title, kind, items in _boxes(card)
     )
-    boxes += listed("Seen so far on", card.coverage, "seen") if card.coverage else ""
+    said = [*card.stamp.alarms, *card.stamp.unknown]
+    alarms = f"<details><summary>All that the sentinel says</summary>{_list(said)}</details>" if said[1:] else ""
     return (
         f'<div class="anima-card"><div class="boxes">{boxes}</div>'
         f"<p><b>Deployment.</b> {e(card.stance)}</p>"
@@ -236,25 +179,22 @@ def _table(section: Section) -> str:
     """Return a table of four columns, narrow enough for the column of a book."""
     e = html.escape
     head = "".join(f'<th scope="col">{e(name)}</th>' for name in WIDE)
-    body, group = [], ""
-    for row in section.rows:
-        if row.group != group:
-            group = row.group
-            body.append(f'<tr class="group"><th scope="rowgroup" colspan="{len(WIDE)}">{e(group)}</th></tr>')
+    body = []
+    for heading, row in _grouped(section):
+        if heading:
+            body.append(f'<tr class="group"><th scope="rowgroup" colspan="{len(WIDE)}">{e(heading)}</th></tr>')
         number, n, _, verdict, grade, material, date = map(e, _cells(row))
-        absent = "" if row.estimate.defined else ' class="absent"'
+        absent, rival = ' class="absent"', ""
         if row.estimate.defined:
-            number = (
-                f"<b>{e(_span(row.estimate))}</b>{_bar(row)}<small>{e(row.estimate.name)}, n&nbsp;=&nbsp;{n}</small>"
-            )
-        rival = ""
+            name = f"<small>{e(row.estimate.name)}, n&nbsp;=&nbsp;{n}</small>"
+            absent, number = "", f"<b>{e(_span(row.estimate))}</b>{_bar(row)}{name}"
         if row.baseline is not None and row.baseline.defined:
             rival = f"<small>{_two(row.baseline.value)}, {e(row.baseline.name)}</small>"
-        kind = {"better": "good", "worse": "bad", "fails": "bad"}.get(row.verdict, "open" if row.verdict else "none")
         note = f"<small>{e(row.note)}</small>" if row.note else ""
         where = "<br>".join(text for text in (material, date) if text != "–")
         body.append(
-            f'<tr><td>{e(row.title)}{note}</td><td{absent}>{number}</td><td><span class="{kind}">{verdict}</span>{rival}</td>'
+            f"<tr><td>{e(row.title)}{note}</td><td{absent}>{number}</td>"
+            f'<td><span class="{_KINDS.get(row.verdict, "open")}">{verdict}</span>{rival}</td>'
             f"<td{' class=absent' if row.evidence == NOT_MEASURED else ''}>{grade}<small>{where}</small></td></tr>"
         )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"

@@ -18,39 +18,43 @@ if TYPE_CHECKING:
     from anima.findings import Finding
     from anima.metaeval import SentinelSnapshot
 
+    Known = Mapping[str, Mapping[str, Measurement]]
+    Dates = Mapping[str, str]
+
 _WORST: Final = 3  # intents named as the worst recognised
 _SAID: Final[Mapping[str, str]] = {"worse": "worse than", "not shown": "not shown to be better than"}
 _LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "es": "Spanish"}
 
 
-def named_row(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Measurement]], dates: Mapping[str, str]) -> Row:
+def named_row(item: Mapping[str, Any], known: Known, dates: Dates) -> Row:
     """Return a row of ``card.toml`` with the number that it names, or "not measured"."""
     name, key = item.get("finding", ""), item.get("measurement", "")
-    found = known.get(name, {}).get(key)
     note = " ".join(f"{word} {item[field]}." for field, word in (("for", "For"), ("not", "Not")) if item.get(field))
+    row = Row(item["group"], item["title"], note, _missing(key), source=f"{name}: {key}" if name else "")
+    found = known.get(name, {}).get(key)
     if found is None:
-        return Row(item["group"], item["title"], note, _missing(key), source=f"{name}: {key}" if name else "")
-    gain = known[name].get(item.get("difference", ""))
+        return row
     if found.baseline is None and key.endswith("kappa"):
         found = replace(found, baseline=Estimate("chance", 0.0))
-    verdict = _compared(
-        found.estimate, found.baseline, gain.estimate if gain else None, lower=item.get("lower_is_better", False)
-    )
-    return _of(found, item["group"], item["title"], note, verdict, dates[name], f"{name}: {key}")
+    gain = known[name].get(item.get("difference", ""))
+    difference = gain.estimate if gain else None
+    verdict = _compared(found.estimate, found.baseline, difference, lower=item.get("lower_is_better", False))
+    return _measured(row, found, verdict, dates[name])
 
 
-def _of(found: Measurement, group: str, title: str, note: str, verdict: Verdict, date: str, source: str) -> Row:
-    return Row(
-        *(group, title, note, found.estimate, found.baseline, verdict, found.evidence, found.held_out),
-        *(found.language, found.genre, date, source),
-    )
+def _measured(row: Row, found: Measurement, verdict: Verdict, date: str) -> Row:
+    """Return a row with a measurement and what is known of it."""
+    taken = {key: getattr(found, key) for key in ("estimate", "baseline", "evidence", "held_out", "language", "genre")}
+    return replace(row, verdict=verdict, date=date, **taken)
 
 
 def _missing(name: str) -> Estimate:
     return Estimate.undefined(name.rpartition("/")[2], NOT_MEASURED)
 
 
-def _compared(estimate: Estimate, baseline: Estimate | None, gain: Estimate | None, *, lower: bool) -> Verdict:
+def _compared(
+    estimate: Estimate, baseline: Estimate | None, gain: Estimate | None = None, *, lower: bool = False
+) -> Verdict:
     """Say whether an interval lies on the better side of the trivial rival."""
     if gain is not None:
         estimate, against = gain, 0.0
@@ -68,15 +72,15 @@ def _compared(estimate: Estimate, baseline: Estimate | None, gain: Estimate | No
 
 def unproven_rows(able: Iterable[Row], blind: Iterable[Row]) -> list[Row]:
     """Return the capabilities that are not shown to be better than a trivial rule and not yet named as blind spots."""
-    named = {row.source for row in blind if row.source}
+    named = {row.source for row in blind}
     return [
-        Row(**vars(row) | {"title": f"{row.title}: {_SAID[row.verdict]} a trivial rule", "note": ""})
+        replace(row, title=f"{row.title}: {_SAID[row.verdict]} a trivial rule", note="")
         for row in able
-        if row.verdict in ("worse", "not shown") and row.source not in named
-    ]  # fmt: skip
+        if row.verdict in _SAID and row.source not in named
+    ]
 
 
-def worst_intents(known: Mapping[str, Mapping[str, Measurement]], dates: Mapping[str, str]) -> list[Row]:
+def worst_intents(known: Known, dates: Dates) -> list[Row]:
     """Return the intents with the lowest F1."""
     name = "embedding_pipeline"
     scores = [
@@ -84,17 +88,15 @@ def worst_intents(known: Mapping[str, Mapping[str, Measurement]], dates: Mapping
         for key, item in known.get(name, {}).items()
         if key.startswith("intents/") and key.count("/") > 1 and item.estimate.defined
     ]
-    worst = sorted(scores, key=lambda item: item.estimate.value)[:_WORST]
-    return [
-        _of(
-            *(item, "Replies", f"Intent {item.key.split('/')[1]}: among the worst recognised", ""),
-            *(_compared(item.estimate, item.baseline, None, lower=False), dates[name], f"{name}: {item.key}"),
-        )
-        for item in worst
-    ]
+    rows = []
+    for item in sorted(scores, key=lambda item: item.estimate.value)[:_WORST]:
+        title = f"Intent {item.key.split('/')[1]}: among the worst recognised"
+        row = Row("Replies", title, "", item.estimate, source=f"{name}: {item.key}")
+        rows.append(_measured(row, item, _compared(item.estimate, item.baseline), dates[name]))
+    return rows
 
 
-def open_claims(findings: Mapping[str, Finding], dates: Mapping[str, str]) -> list[Row]:
+def open_claims(findings: Mapping[str, Finding], dates: Dates) -> list[Row]:
     """Return the claims that failed or are undecided, with the number that decides them."""
     rows = []
     for name, finding in findings.items():
@@ -102,23 +104,16 @@ def open_claims(findings: Mapping[str, Finding], dates: Mapping[str, str]) -> li
         for claim in finding.claims:
             if (verdict := claim.verdict(known)) not in ("fails", "undecided"):
                 continue
-            found = known[claim.by]
-            against = Estimate(f"needed: {claim.expects}", claim.against)
-            row = _of(
-                found,
-                "Claims that do not stand",
-                claim.text,
-                f"From: {finding.title}.",
-                verdict,
-                dates[name],
-                f"{name}: {claim.by}",
-            )
-            grade = "refuted" if verdict == "fails" else row.evidence
-            rows.append(replace(row, baseline=against, evidence=grade))
+            found = replace(known[claim.by], baseline=Estimate(f"needed: {claim.expects}", claim.against))
+            if verdict == "fails":
+                found = replace(found, evidence="refuted")
+            note, source = f"From: {finding.title}.", f"{name}: {claim.by}"
+            row = Row("Claims that do not stand", claim.text, note, found.estimate, source=source)
+            rows.append(_measured(row, found, verdict, dates[name]))
     return sorted(rows, key=lambda row: row.verdict != "fails")
 
 
-def evasion_rows(finding: Finding | None, dates: Mapping[str, str]) -> list[Row]:
+def evasion_rows(finding: Finding | None, dates: Dates) -> list[Row]:
     """Return by split how many succeed, of how many, with the techniques in words."""
     if finding is None:
         return [Row("Evasions", "Rewritings that keep the meaning", "", _missing("share slipping past the lexicon"))]
@@ -130,15 +125,15 @@ def evasion_rows(finding: Finding | None, dates: Mapping[str, str]) -> list[Row]
         tried.setdefault(row["split"], []).append(f"{row['technique']} {told}")
     rows = []
     for split, techniques in tried.items():
-        for statistic, title in (
-            ("slipped", "Slip past the lexicon: {}"),
-            ("caught", "For comparison, plain sentences that the lexicon catches: {}"),
-            ("intent changed", "The intent of the sentence changes: {}"),
+        for statistic, title, note in (
+            ("slipped", "Slip past the lexicon", "; ".join(techniques) + "."),
+            ("caught", "For comparison, plain sentences that the lexicon catches", ""),
+            ("intent changed", "The intent of the sentence changes", ""),
         ):
             item = known[f"split/{split}/{statistic}"]
-            note = "; ".join(techniques) + "." if statistic == "slipped" else ""
-            title = title.format(_count(item.estimate))
-            rows.append(_of(item, f"Techniques {split}", title, note, "", dates["evasions"], f"evasions: {item.key}"))
+            title = f"{title}: {_count(item.estimate)}"
+            line = Row(f"Techniques {split}", title, note, item.estimate, source=f"evasions: {item.key}")
+            rows.append(_measured(line, item, "", dates["evasions"]))
     return rows
 
 
@@ -152,38 +147,41 @@ def lexicon_rows(frame: pd.DataFrame) -> list[Row]:
     looked = frame[frame["precision"].notna() & frame["evidence"].isin(["measured", "spot-checked"])]
     rows = []
     for item in looked.drop_duplicates(["category", "lang", "corpus", "label"]).to_dict("records"):
+        label, base = item["label"], None
+        if item["base_rate"] == item["base_rate"]:
+            base = Estimate("base rate", item["base_rate"])
         # Against labels every hit counts, in a spot check those that were read.
-        n = int(item["fires"] if item["label"] else item["n"])
-        how = f", against the label {item['label']}" if item["label"] else ", hits read by one person"
-        base = Estimate("base rate", item["base_rate"]) if item["base_rate"] == item["base_rate"] else None
-        number = share_estimate(item["precision"] * n, n, "precision")
-        row = Row(
-            "Phrases in use", f"{item['category']}, {_LANGUAGES[item['lang']]}", f"On {item['corpus']}{how}.", number
-        )
-        grade = "measured" if item["label"] else item["evidence"]
+        number = _precision(item["precision"], item["fires"] if label else item["n"])
+        title = f"{item['category']}, {_LANGUAGES[item['lang']]}, on {item['corpus']}" + (f": {label}" if label else "")
+        note = "Against this label of the corpus." if label else "Hits read by one person."
+        evidence = "measured" if label else item["evidence"]
         rows.append(
-            replace(
-                row, baseline=base, verdict=_compared(number, base, None, lower=False), evidence=grade,
-                held_out=bool(item["held_out"]), language=item["lang"], genre=item["corpus"],
+            Row(
+                "Phrases in use", title, note, number, base, _compared(number, base), evidence, bool(item["held_out"]),
+                item["lang"], item["corpus"],
             )
         )  # fmt: skip
     seen = set(zip(looked["category"], looked["lang"], strict=True))
     for lang, name in _LANGUAGES.items():
         only = [c for c in dict.fromkeys(frame["category"][frame["lang"] == lang]) if (c, lang) not in seen]
-        title = f"{name}, never looked at: {', '.join(only)}"
-        row = Row("Phrases in use", title, "Written examples only.", _missing("precision"))
+        row = Row(
+            "Phrases in use",
+            f"{name}, never looked at: {', '.join(only)}",
+            "Written examples only.",
+            _missing("precision"),
+        )
         rows.append(replace(row, evidence="constructed", language=lang, genre="written sentences"))
     for item in frame[frame["evidence"] == "refuted"].to_dict("records"):
-        counted = item["n"] == item["n"] and item["precision"] == item["precision"]
-        number = (
-            share_estimate(item["precision"] * item["n"], int(item["n"]), "precision")
-            if counted
-            else _missing("precision")
-        )
         phrase, _, reason = item["note"].partition(": ")
+        number = _precision(item["precision"], item["n"])
         row = Row("Phrases taken out", f"{phrase} as {item['category']}", f"{reason[:1].upper()}{reason[1:]}.", number)
         rows.append(replace(row, evidence="refuted", language=item["lang"], genre=item["corpus"]))
     return rows
+
+
+def _precision(share: float, n: float) -> Estimate:
+    """Return a precision of so many hits; undefined where either was not counted (NaN)."""
+    return share_estimate(share * n, int(n), "precision") if share * n == share * n else _missing("precision")
 
 
 def coverage(able: Iterable[Row]) -> tuple[str, ...]:
@@ -199,30 +197,21 @@ def coverage(able: Iterable[Row]) -> tuple[str, ...]:
 
 def rules_judge(rules: Mapping[str, Any] | None) -> dict[str, Measurement]:
     """Return the published agreement of the rules judge on held-out replies as measurements."""
-    if not rules or "test" not in rules.get("sets", {}):
+    if not rules:
         return {}
-    test = {
-        key: Estimate(
-            name, **{field: raw[field] for field in ("value", "low", "high", "n", "method", "status", "reason")}
-        )
-        for key, name in (
+    keep = ("value", "low", "high", "n", "method", "status", "reason")
+    inside, rival, gain = (
+        Estimate(name, **{key: rules["sets"]["test"][raw][key] for key in keep})
+        for raw, name in (
             ("inside", "share of scores inside their range"),
             ("constant_inside", "one score for all"),
             ("gain", "share inside less that of one score for all"),
         )
-        if (raw := rules["sets"]["test"].get(key))
-    }
-    common: dict[str, Any] = {
-        "held_out": True,
-        "evidence": "constructed",
-        "language": "en, es",
-        "genre": "assistants' replies",
-    }
+    )
     what = "a score of a whole reply, by rules"
-    return {
-        "inside": Measurement("inside", what, test["inside"], test.get("constant_inside"), **common),
-        "gain": Measurement("gain", what, test["gain"], **common),
-    }
+    found = (Measurement("inside", what, inside, rival), Measurement("gain", what, gain))
+    known: dict[str, Any] = {"evidence": "constructed", "language": "en, es", "genre": "assistants' replies"}
+    return {item.key: replace(item, held_out=True, **known) for item in found}
 
 
 def newest_day(name: str, history: Iterable[SentinelSnapshot]) -> str:

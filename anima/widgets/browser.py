@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import ipywidgets as w
@@ -10,7 +11,7 @@ from anima.checks import require_choice, require_instance, require_text
 from anima.corpora.base import Corpus
 from anima.detectors import CrossValidation
 from anima.errors import InputError
-from anima.widgets.static import block, bundle, lines, table, text
+from anima.widgets.static import block, bundle, lines, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,18 +99,15 @@ class Browser:
         if crossval is not None:
             schemes = [name for name in schemes if set(crossval.labels) <= set(corpus.label_names(name))]
             if not schemes:
-                raise InputError(
-                    f"crossval is about {', '.join(crossval.labels)}, which is no scheme of {corpus.name!r}"
-                )
+                names = ", ".join(crossval.labels)
+                raise InputError(f"crossval is about {names}, which is no scheme of {corpus.name!r}")
         wide, style = w.Layout(width="auto"), {"description_width": "6rem"}
         self.scheme = w.Dropdown(options=schemes, description="Scheme", style=style)
         self.label = w.Dropdown(description="Label", style=style)
         detectors = crossval.detectors if crossval is not None else ()
         self.detector = w.Dropdown(options=detectors, description="Detector", style=style)
         self.show = w.Dropdown(options=SHOWS if crossval is not None else SHOWS[:1], description="Show", style=style)
-        self.query = w.Text(
-            description="Words", placeholder="all of them must occur", continuous_update=True, style=style
-        )
+        self.query = w.Text(description="Words", placeholder="all of them must occur", style=style)
         self.dialogue = w.Select(description="Dialogues", rows=9, style=style, layout=wide)
         self._status, self._text = w.HTML(layout=wide), w.HTML(layout=wide)
         filters = [self.scheme, self.label, *((self.detector, self.show) if crossval is not None else ()), self.query]
@@ -130,7 +128,7 @@ class Browser:
             self.corpus, scheme=self.scheme.value, label=self._chosen, crossval=self.crossval, detector=self.detector.value,
             show=self.show.value, query=self.query.value,
         )  # fmt: skip
-        self._status.value = f'<p role="status">{text(self.summary())}</p>'
+        self._status.value = f'<p role="status">{escape(self.summary())}</p>'
         before, rows = self.dialogue.value, self._rows()
         self.dialogue.options = [(f"{key} — {hits} of {n} utterances", key) for key, hits, n in rows]
         kept = before if any(key == before for key, *_ in rows) else None
@@ -140,8 +138,9 @@ class Browser:
     def summary(self) -> str:
         """Return one sentence."""
         mark = "SAMPLE, " if self.corpus.sample else ""
-        n = self.found["dialogue_id"].nunique()
-        return f"{mark}{self.corpus.name}: {len(self.found):,} utterances in {n:,} of {len(self.corpus.dialogues):,} dialogues."
+        hits, n = len(self.found), self.found["dialogue_id"].nunique()
+        found = f"{hits:,} utterance{'s' * (hits != 1)} in {n:,} of {len(self.corpus.dialogues):,} dialogues"
+        return f"{mark}{self.corpus.name}: {found}."
 
     def _labels(self) -> None:
         names = self.crossval.labels if self.crossval is not None else self.corpus.label_names(self.scheme.value)
@@ -175,28 +174,25 @@ class Browser:
         hits, wrong = set(self.found["utterance_id"]) if narrowed else set(), self._wrong(key)
         turns = []
         for row in rows.itertuples():
-            chips = "".join(
-                f'<span class="an-chip an-plain">{text(name)}</span>' for name in names.get(row.utterance_id, ())
-            )
-            errors = "".join(
-                f'<span class="ab-wrong">{text(words)}</span>' for words in wrong.get(row.utterance_id, ())
-            )
-            hit = row.utterance_id in hits
+            one, hit = row.utterance_id, row.utterance_id in hits
+            chips = "".join(f'<span class="an-chip an-plain">{escape(name)}</span>' for name in names.get(one, ()))
+            errors = "".join(f'<span class="ab-wrong">{escape(words)}</span>' for words in wrong.get(one, ()))
             turns.append(
                 f"<li{' class=ab-hit' if hit else ''}>{'<span class=an-sr>fits the filter: </span>' if hit else ''}"
-                f'<span class="ab-who">{text(str(row.speaker))}</span>'
-                f'<span dir="auto" title="{text(row.utterance_id)}">{text(row.text)}</span>{chips}{errors}</li>'
+                f'<span class="ab-who">{escape(str(row.speaker))}</span>'
+                f'<span dir="auto" title="{escape(one)}">{escape(row.text)}</span>{chips}{errors}</li>'
             )
         keys = [*(["blue bar: fits the filter"] if narrowed else []), *(["dotted: the detector errs"] if wrong else [])]
-        head = f'<p class="an-head">Dialogue {text(key)}</p><p class="an-small">{"; ".join(keys)}</p>'
+        head = f'<p class="an-head">Dialogue {escape(key)}</p><p class="an-small">{"; ".join(keys)}</p>'
         return block(f"Dialogue {key}", f'{_STYLE}{head}<ol class="ab-turns">{"".join(turns)}</ol>')
 
     def _wrong(self, key: str) -> dict[str, list[str]]:
+        """Return in words what the detector got wrong in a dialogue, by utterance."""
         found: dict[str, list[str]] = {}
         if self.crossval is None:
             return found
-        detector = self.detector.value
-        for name in self.crossval.labels if self._chosen is None else (self._chosen,):
+        detector, chosen = self.detector.value, self._chosen
+        for name in self.crossval.labels if chosen is None else (chosen,):
             errors = self.crossval.errors(detector, name)
             for row in errors[errors["group"] == key].itertuples():
                 found.setdefault(str(row.id), []).append(f"{detector}: {row.error}, {name}")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import ipywidgets as w
 
+from anima import api
 from anima.authenticity.classify import CLASSIFIERS
 from anima.authenticity.render import analysis_html
 from anima.authenticity.render.pieces import label, number, shorten
 from anima.checks import require_text
 from anima.errors import AnimaError
 from anima.stats import Presentable
-from anima.widgets.static import block, bundle, table, text
+from anima.widgets.static import block, bundle, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,10 +45,8 @@ class Flips(Presentable):
     ----------
     n
         Sentences.
-    sentences
-        Those whose intent differs: ``sentence`` (from 1), ``phrase``, ``before``, ``after``, and their scores.
-    figures
-        Those of the whole reply that differ: ``figure``, ``before``, ``after``.
+    sentences, figures
+        Sentences whose intent differs, numbered from 1, with their scores; figures of the whole reply that differ.
     """
 
     n: int
@@ -59,7 +59,8 @@ class Flips(Presentable):
         if not self.n:
             return "There is no sentence to read."
         if not len(self.sentences) and not len(self.figures):
-            return f"Nothing flips: all {self.n} sentences are read as by default."
+            read = f"all {self.n} sentences are" if self.n > 1 else "the sentence is"
+            return f"Nothing flips: {read} read as by default."
         pairs = zip(self.sentences["before"], self.sentences["after"], strict=True)
         ways = Counter(f"{label(before)} → {label(after)}" for before, after in pairs)
         found = [f"{way} ({count})" if count > 1 else way for way, count in ways.most_common()]
@@ -81,7 +82,7 @@ def compare(before: Analysis, after: Analysis) -> Flips:
         if one.intent != other.intent
     ]
     names = ["sentence", "phrase", "before", "after", "score_before", "score_after"]
-    old, new = ({**one.row(), "pole_label": one.pole.label} for one in (before, after))
+    old, new = ({**one.row(), "pole_label": one.pole.words} for one in (before, after))
     figures = [(words, old[key], new[key]) for key, words in _FIGURES.items() if old[key] != new[key]]
     return Flips(
         len(before.steps),
@@ -125,8 +126,6 @@ class Explorer:
         instrument: Instrument | None = None,
         embedders: Sequence[str | Embedder] = (),
     ) -> None:
-        from anima import api
-
         self.default = instrument or api.instrument()
         self.replies = dict(_written() if replies is None else replies)
         self._made: dict[Any, Instrument] = {"": self.default}
@@ -136,9 +135,10 @@ class Explorer:
         first = next(iter(self.replies.values()), "") if reply is None else require_text(reply, "reply")
         style = {"description_width": "7.5rem"}
         options = [("(typed)", ""), *((f"{name}: {shorten(one, 60)}", one) for name, one in self.replies.items())]
-        self.pick = w.Dropdown(options=options, description="Pick a reply", style=style, layout=_wide())
+        wide, row = w.Layout(width="auto"), w.Layout(flex_flow="row wrap")
+        self.pick = w.Dropdown(options=options, description="Pick a reply", style=style, layout=wide)
         self.pick.value = first if first in self.replies.values() else ""
-        self.reply = w.Textarea(value=first, description="or type one", rows=5, style=style, layout=_wide())
+        self.reply = w.Textarea(value=first, description="or type one", rows=5, style=style, layout=wide)
         own = self.default.classifier.name
         self.classifier = w.Dropdown(options=CLASSIFIERS, value=own, description="Classifier", style=style)
         chosen = [(f"{self.default.embedder.id} (default)", ""), *((getattr(one, "id", one), one) for one in embedders)]
@@ -147,16 +147,14 @@ class Explorer:
         bounds = {"value": cut, "min": 0, "max": 1, "step": _STEP}
         self.threshold = w.FloatSlider(**bounds, readout=False, layout=w.Layout(flex="1 1 12rem"))
         # The handle of a slider has no name that a screen reader could say; this field has, and is the same number.
-        self._number = w.BoundedFloatText(
-            **bounds, description="Threshold", style=style, layout=w.Layout(width="13rem")
-        )
+        narrow = w.Layout(width="13rem")
+        self._number = w.BoundedFloatText(**bounds, description="Threshold", style=style, layout=narrow)
         self._link = w.jslink((self.threshold, "value"), (self._number, "value"))
-        self.reset = w.Button(description="Back to the default", icon="undo", layout=w.Layout(width="auto"))
-        self._status, self._shown = w.HTML(layout=_wide()), w.HTML(layout=_wide())
+        self.reset = w.Button(description="Back to the default", icon="undo", layout=wide)
+        self._status, self._shown = w.HTML(layout=wide), w.HTML(layout=wide)
         self.screen = w.VBox([
-            self.pick, self.reply, w.HBox([self.classifier, self.embedder], layout=w.Layout(flex_flow="row wrap")),
-            w.HBox([self._number, self.threshold, self.reset], layout=w.Layout(flex_flow="row wrap")),
-            self._status, self._shown,
+            self.pick, self.reply, w.HBox([self.classifier, self.embedder], layout=row),
+            w.HBox([self._number, self.threshold, self.reset], layout=row), self._status, self._shown,
         ], layout=w.Layout(max_width="62rem"))  # fmt: skip
         self._start = {"classifier": own, "embedder": "", "threshold": cut}
         self.pick.observe(self._picked, "value")
@@ -168,13 +166,16 @@ class Explorer:
     @property
     def instrument(self) -> Instrument:
         """The instrument as the controls say; a control that was not moved leaves the default's own value."""
-        base = self._base()
+        chosen = self.embedder.value
+        if chosen not in self._made:
+            own, settings = self.default.reference, self.default.settings
+            self._made[chosen] = api.instrument(embedder=chosen, reference=own, settings=settings)
         changes: dict[str, Any] = {}
         if self.classifier.value != self._start["classifier"]:
             changes["classifier"] = self.classifier.value
         if self._cuts and abs(self.threshold.value - self._start["threshold"]) > _STEP / 2:
             changes["intent_threshold"] = self.threshold.value
-        return base.with_settings(**changes) if changes else base
+        return self._made[chosen].with_settings(**changes) if changes else self._made[chosen]
 
     def update(self) -> None:
         """Read the reply anew, now."""
@@ -185,25 +186,15 @@ class Explorer:
             self.flips = compare(self.default.analyze(self.reply.value), self.analysis)
         except AnimaError as error:  # a server that is away, a reply that is no text: said where the reader looks
             self.analysis = self.flips = None
-            self._status.value = f'<p role="alert"><b>Not read:</b> {text(str(error))}</p>'
+            self._status.value = f'<p role="alert"><b>Not read:</b> {escape(str(error))}</p>'
             self._shown.value = ""
             return
-        self._status.value = f'<p role="status">{text(self.flips.summary())}</p>'
+        self._status.value = f'<p role="status">{escape(self.flips.summary())}</p>'
         self._shown.value = self._repr_html_()
 
     @property
     def _cuts(self) -> bool:
         return str(self.classifier.value).startswith("centroid")
-
-    def _base(self) -> Instrument:
-        from anima import api
-
-        chosen = self.embedder.value
-        if chosen not in self._made:
-            self._made[chosen] = api.instrument(
-                embedder=chosen, reference=self.default.reference, settings=self.default.settings
-            )
-        return self._made[chosen]
 
     def _later(self, _: Any = None) -> None:
         try:
@@ -232,17 +223,14 @@ class Explorer:
         ]
         figures = [[str(value) or "–" for value in row[1:]] for row in self.flips.figures.itertuples()]
         head = ("#", "sentence", "default", "now", "score, default", "score, now")
-        found = block(
-            "What flips against the default",
-            '<p class="an-head">What flips against the default</p>'
-            + (table("Sentences that flip", head, rows) if rows else "")
-            + (
-                f"<section>{table('Figures that change', ('figure', 'default', 'now'), figures)}</section>"
-                if figures
-                else ""
-            ),
-        )
-        return f'<div style="margin-bottom:10px">{found}</div>'
+        title = "What flips against the default"
+        parts = [f'<p class="an-head">{title}</p>']
+        if rows:
+            parts.append(table("Sentences that flip", head, rows))
+        if figures:
+            changes = table("Figures that change", ("figure", "default", "now"), figures)
+            parts.append(f"<section>{changes}</section>")
+        return f'<div style="margin-bottom:10px">{block(title, "".join(parts))}</div>'
 
     def _repr_html_(self) -> str:
         return "" if self.analysis is None else self._flipped() + analysis_html(self.analysis)
@@ -252,12 +240,8 @@ class Explorer:
         return bundle(self.screen, self._repr_html_(), said, **options)
 
 
-def _wide() -> Any:
-    return w.Layout(width="auto")
-
-
 def _written() -> dict[str, str]:
     from anima.authenticity.golden import load_golden
 
-    replies = load_golden("dev")
-    return {one.id: one.response for lang in ("en", "es") for one in [r for r in replies if r.lang == lang][:10]}
+    golden = {lang: [reply for reply in load_golden("dev") if reply.lang == lang] for lang in ("en", "es")}
+    return {reply.id: reply.response for replies in golden.values() for reply in replies[:10]}

@@ -186,8 +186,9 @@ class LabellingSession:
 
     def as_annotator(self, annotator: str) -> LabellingSession:
         """Return a session of somebody else on the same items and file."""
-        keys, options = self.keys, {"detectors": self.detectors, "seed": self._seed}
-        other = LabellingSession(self.texts, keys, self.file.path, annotator=annotator, **options)  # type: ignore[arg-type]
+        other = LabellingSession(
+            self.texts, self.keys, self.file.path, annotator=annotator, detectors=self.detectors, seed=self._seed
+        )
         other.clusters = self.clusters
         return other
 
@@ -230,10 +231,8 @@ class LabellingSession:
         """
         from anima.metaeval import validate_judge
 
-        scores = self._known(
-            {key: value for key, value in dict(judge_scores).items() if key in self.texts}, "judge_scores"
-        )
-        human = self.labelled(self._annotator(annotator))
+        inside = {item: value for item, value in dict(judge_scores).items() if item in self.texts}
+        scores, human = self._known(inside, "judge_scores"), self.labelled(self._annotator(annotator))
         given = {"scale": "nominal", "categories": self.labels, "clusters": self.clusters, **options}
         sides = ({item: found.get(item) for item in self.texts} for found in (scores, human))
         return validate_judge(*sides, **given)
@@ -242,13 +241,10 @@ class LabellingSession:
         """Return one row per item: ``item``, ``cluster`` where known, and the label of each annotator (None: none yet)."""
         import pandas as pd
 
-        columns: dict[str, list[str | None]] = {"item": list(self.texts)}
-        if self.clusters is not None:
-            columns["cluster"] = [self.clusters[item] for item in self.texts]
-        for name in self.annotators:
-            found = self.labelled(name)
-            columns[name] = [found.get(item) for item in self.texts]
-        return pd.DataFrame(columns, dtype=object)
+        known: dict[str, Mapping[str, str]] = {} if self.clusters is None else {"cluster": self.clusters}
+        known |= {name: self.labelled(name) for name in self.annotators}
+        columns = {name: [found.get(item) for item in self.texts] for name, found in known.items()}
+        return pd.DataFrame({"item": list(self.texts), **columns}, dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
         """Return set-up and labels, JSON-ready; no text."""
@@ -330,9 +326,8 @@ class LabellingSession:
         labels = {item: None if value is None or value != value else value for item, value in found.items()}
         for item, value in labels.items():
             if value is not None and value not in self.labels:
-                raise InputError(
-                    f"{name}: item {show(item)} has {show(value)}, which is none of {', '.join(self.labels)}"
-                )
+                known = ", ".join(self.labels)
+                raise InputError(f"{name}: item {show(item)} has {show(value)}, which is none of {known}")
         return labels
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import html
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from anima.authenticity.render import stylesheet
@@ -26,31 +26,26 @@ def bundle(widget: Any, page: str, summary: str, **options: Any) -> Any:
 def block(name: str, body: str) -> str:
     """Return HTML inside the frame that analyses have too; ``body`` is HTML already."""
     return (
-        f'<div class="anima tex2jax_ignore mathjax_ignore" role="group" aria-label="{text(name)}">'
+        f'<div class="anima tex2jax_ignore mathjax_ignore" role="group" aria-label="{escape(name)}">'
         f"<style>{stylesheet()}</style>{body}</div>"
     )
 
 
 def lines(sentences: Iterable[str]) -> str:
     """Return sentences as paragraphs, the first one set off."""
-    return "".join(f'<p class="{"" if i else "an-lead"}">{text(line)}</p>' for i, line in enumerate(sentences))
+    return "".join(f'<p class="{"" if i else "an-lead"}">{escape(line)}</p>' for i, line in enumerate(sentences))
 
 
 def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return plain cells as a table; the first one of a row is its header."""
-    top = "".join(f'<th scope="col">{text(cell)}</th>' for cell in head)
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     body = "".join(
         "<tr>"
-        + "".join(f"<{'td' if i else 'th scope=row'}>{text(c)}</{'td' if i else 'th'}>" for i, c in enumerate(row))
+        + "".join(f"<{'td' if i else 'th scope=row'}>{escape(c)}</{'td' if i else 'th'}>" for i, c in enumerate(row))
         + "</tr>"
         for row in rows
     )
     return (
-        f'<div class="an-scroll"><table class="an-table"><caption class="an-sr">{text(caption)}</caption>'
+        f'<div class="an-scroll"><table class="an-table"><caption class="an-sr">{escape(caption)}</caption>'
         f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def text(value: str) -> str:
-    """Return ``value`` for HTML."""
-    return html.escape(value, quote=True)

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nbformat
@@ -74,6 +75,14 @@ def test_threshold_and_classifier_flip_sentences() -> None:
     assert "predictability" in explorer.flips.figures["figure"].tolist()
     explorer.reset.click()
     assert explorer.flips.summary().startswith("Nothing flips")
+
+
+def test_the_pole_is_named_in_english_and_one_sentence_is_one() -> None:
+    one = anima.analyze("Great question!")
+    flips = compare(one, replace(one, pole=replace(one.pole, label="frontera_edge")))
+    assert flips.figures["after"].tolist() == ["undecidable edge"]
+    assert "frontera_edge" not in flips.summary()
+    assert compare(one, one).summary() == "Nothing flips: the sentence is read as by default."
 
 
 def test_compare_names_both_readings() -> None:
@@ -156,6 +165,10 @@ def test_browser_leads_from_filter_to_text(corpus, crossval) -> None:
     browser.query.value = "no such word anywhere"
     assert browser.dialogue.value is None
     assert browser._text.value == ""
+    browser.found = browser.found.iloc[:0]
+    assert ": 0 utterances in 0 of " in browser.summary()
+    browser.found = corpus.labelled("strategy").head(1)
+    assert ": 1 utterance in 1 of " in browser.summary()
     browser.query.value = ""
     browser.dialogue.value = browser.dialogue.options[-1][1]
     last = browser.dialogue.value
