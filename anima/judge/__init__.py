@@ -23,68 +23,25 @@ if TYPE_CHECKING:
     from anima.judge.verdict import Receipt, Unscored, Verdict
 
 _HOMES = {
-    "Client": "client",
-    "Completion": "request",
-    "Delta": "decode",
-    "Event": "events",
-    "Limits": "request",
-    "OllamaClient": "ollama",
-    "OpenAIClient": "openai",
-    "Options": "request",
-    "Panel": "panel",
-    "Receipt": "verdict",
-    "Recorded": "recorded",
-    "Recorder": "recorded",
-    "Recording": "recorded",
-    "Request": "request",
-    "StreamSanitizer": "sanitize",
-    "Streamed": "stream",
-    "Unscored": "verdict",
-    "Verdict": "verdict",
-    "astream": "stream",
-    "collect": "stream",
-    "display": "notebook",
-    "get_judge": "resolve",
-    "give_verdict": "resolve",
-    "judge_panel": "run",
-    "parse_verdict": "parse",
-    "split_thinking": "parse",
-}
+    "Client": "client", "Completion": "request", "Delta": "decode", "Event": "events", "Limits": "request",
+    "OllamaClient": "ollama", "OpenAIClient": "openai", "Options": "request", "Panel": "panel", "Receipt": "verdict",
+    "Recorded": "recorded", "Recorder": "recorded", "Recording": "recorded", "Request": "request",
+    "StreamSanitizer": "sanitize", "Streamed": "stream", "Unscored": "verdict", "Verdict": "verdict", "astream": "stream",
+    "collect": "stream", "display": "notebook", "get_judge": "resolve", "give_verdict": "resolve", "judge_panel": "run",
+    "parse_verdict": "parse", "split_thinking": "parse",
+}  # fmt: skip
 
 __all__ = [
-    "Client",
-    "Completion",
-    "Delta",
-    "Event",
-    "Limits",
-    "OllamaClient",
-    "OpenAIClient",
-    "Options",
-    "Panel",
-    "Receipt",
-    "Recorded",
-    "Recorder",
-    "Recording",
-    "Request",
-    "StreamSanitizer",
-    "Streamed",
-    "Unscored",
-    "Verdict",
-    "astream",
-    "collect",
-    "display",
-    "get_judge",
-    "give_verdict",
-    "judge_panel",
-    "parse_verdict",
-    "split_thinking",
-]
+    "Client", "Completion", "Delta", "Event", "Limits", "OllamaClient", "OpenAIClient", "Options", "Panel", "Receipt",
+    "Recorded", "Recorder", "Recording", "Request", "StreamSanitizer", "Streamed", "Unscored", "Verdict", "astream",
+    "collect", "display", "get_judge", "give_verdict", "judge_panel", "parse_verdict", "split_thinking",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"anima.judge.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'anima.judge' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -101,14 +101,16 @@ def range_agreement(
 
     def mean(what: NDArray[np.float64], label: str) -> Estimate:
         found = bootstrap(lambda x: x.mean(axis=1), what, vectorized=True, n_resamples=n_resamples, rng=rng, name=label)
-        return _with_losses(found, dropped)
+        return replace(found, n_dropped=dropped)
 
     inside, flat_inside = (distance == 0).astype(float), (flat == 0).astype(float)
     return RangeAgreement(
         name=name,
         inside=mean(inside, "share inside the range"),
         distance=mean(distance, "mean distance to the range"),
-        correlation=_with_losses(correlation(values, ranges.mean(axis=1), name="correlation with midpoints"), dropped),
+        correlation=replace(
+            correlation(values, ranges.mean(axis=1), name="correlation with midpoints"), n_dropped=dropped
+        ),
         constant=float(constant),
         constant_inside=mean(flat_inside, f"share inside, constant {constant:g}"),
         constant_distance=mean(flat, f"mean distance, constant {constant:g}"),
@@ -138,7 +140,3 @@ def best_constant(replies: Sequence[GoldenReply]) -> int:
 def _distance(scores: NDArray[np.float64], ranges: NDArray[np.float64]) -> NDArray[np.float64]:
     result: NDArray[np.float64] = np.maximum(0, np.maximum(ranges[:, 0] - scores, scores - ranges[:, 1]))
     return result
-
-
-def _with_losses(estimate: Estimate, dropped: int) -> Estimate:
-    return replace(estimate, n_dropped=dropped)

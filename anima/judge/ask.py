@@ -44,29 +44,31 @@ def judge_analysis(
     require_instance(analysis, "analysis", Analysis)
     options = options or Options()
     if not analysis.steps:
-        reason = f"no sentence to judge: {analysis.note or 'empty reply'}"
-        return Unscored(reason, receipt=make_receipt(client.model, "judge", lang, options), kind="not_applicable")
-    request = judge_request(analysis, lang=lang, options=options)
+        return nothing_to_judge(analysis, client.model, lang, options)
     try:
-        completion = client.complete(request)
+        answer: Completion | JudgeError = client.complete(judge_request(analysis, lang=lang, options=options))
     except JudgeError as error:
-        return failed_call(error, make_receipt(client.model, "judge", lang, options))
-    return read_verdict(analysis, completion, lang=lang, options=options)
+        answer = error
+    return read_answer(analysis, answer, client.model, lang, options)
 
 
-def read_verdict(
-    analysis: Analysis, completion: Completion, *, lang: NotesLang, options: Options
+def nothing_to_judge(analysis: Analysis, model: str, lang: NotesLang, options: Options) -> Unscored:
+    """Return the outcome of a reply without a sentence, about which nobody is asked."""
+    reason = f"no sentence to judge: {analysis.note or 'empty reply'}"
+    return Unscored(reason, receipt=make_receipt(model, "judge", lang, options), kind="not_applicable")
+
+
+def read_answer(
+    analysis: Analysis, answer: Completion | JudgeError, model: str, lang: NotesLang, options: Options
 ) -> Verdict | Unscored:
-    """Return what a complete answer says of ``analysis``; the streamed judge ends here as well."""
-    receipt = make_receipt(completion.model, "judge", lang, options, completion)
+    """Return what a complete answer, or the failure of the call, says of ``analysis``; the streamed judge ends here as well."""
+    if isinstance(answer, JudgeError):
+        receipt = make_receipt(model, "judge", lang, options)
+        return Unscored(f"{answer.reason}: {answer}", answer.content, answer.thinking, receipt, "call_failed")
+    receipt = make_receipt(answer.model, "judge", lang, options, answer)
     # Everything the judge was shown of others' words: none of it is its answer.
     shown = [analysis.response, analysis.question or "", *(near.entry.text for near in analysis.neighbours)]
-    return parse_verdict(completion.content, completion.thinking, quoted=shown, receipt=receipt)
-
-
-def failed_call(error: JudgeError, receipt: Receipt) -> Unscored:
-    """Return a failed call as an outcome: its reason is the error's word and message."""
-    return Unscored(f"{error.reason}: {error}", error.content, error.thinking, receipt, "call_failed")
+    return parse_verdict(answer.content, answer.thinking, quoted=shown, receipt=receipt)
 
 
 def make_receipt(

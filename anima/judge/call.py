@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import httpx
 
-from anima.endpoint import MAX_WAIT, Refusal, retry_after, there, too_long
+from anima.endpoint import MAX_WAIT, retry_after, there, too_long
 from anima.errors import InputError, JudgeError
 from anima.judge.decode import Decoder, Delta, Fault
 from anima.judge.request import Completion, Reason, Request, estimate_tokens
@@ -28,18 +28,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LOADING: Final = re.compile(r"(?<!error )(?<!failed )loading model|(still|is) loading|runner to start", re.IGNORECASE)
-_REASONS: Final[dict[Refusal, Reason]] = {
-    "model_not_found": "model_not_found",
+_REASONS: Final = {
     "too_long": "prompt_too_long",
-    "no_route": "no_route",
-    "access": "access",
-    "rate_limited": "rate_limited",
-    "busy": "busy",
-    "server_error": "server_error",
-    "refused": "refused",
     "html": "wrong_content",
     "no_json": "wrong_content",
-}
+}  # else the same word
 _CLOSED: Final = re.compile("disconnected|closed", re.IGNORECASE)
 _MAX_BODY: Final = 2**18  # bytes read of an answer that is none
 _LONGER: Final = "Raise num_ctx (or the server's own context length), or judge a shorter reply"
@@ -56,7 +49,9 @@ class Call:
         self._wished = {name for name, (key, _) in client._optional.items() if key in self.payload}
         if request.schema is not None:
             self._wished.add("schema")
-        self.over = False
+        self.over = self.again = False
+        self._lacks: set[str] = set()
+        self._says_its_end = False
         self._attempt = self._requests = 0
         self._done: Completion | None = None
         self._start = self._total_end = self._phase_end = self._seconds = 0.0
@@ -71,9 +66,10 @@ class Call:
         self._attempt += 1
         self._requests += 1
         self.decoder = self.client._decoder()
-        self.path, self.payload = self.client._ask(self.request, frozenset(self.client._refused))
+        self.over = self.again = False
+        self.path, self.payload = self.client._ask(self.request, frozenset(self.client._refused | self._lacks))
         # An answer in one piece has no first token; the limit for the whole holds.
-        self._phase_end = now + (self.limits.first_token if self.client.streamed else self.limits.total)
+        self._phase_end = now + (self.limits.first_token if self.payload.get("stream") else self.limits.total)
 
     @property
     def url(self) -> str:
@@ -100,13 +96,15 @@ class Call:
 
     def accepts(self, response: httpx.Response) -> bool:
         """Return whether an answer, of which only the head is known, is one to decode."""
-        return response.is_success and "html" not in response.headers.get("content-type", "")
+        kind = response.headers.get("content-type", "")
+        self._says_its_end = "event-stream" in kind and "transfer-encoding" in response.headers
+        return response.is_success and "html" not in kind
 
     def take(self, piece: bytes | httpx.RequestError | None) -> list[Delta]:
         """Return what a piece of the answer holds; None is its end, and an error an end that was not meant.
 
-        :attr:`over` then says whether the answer has come to its end. One that was complete before the connection
-        broke is good.
+        :attr:`over` then says whether the answer has come to its end, and :attr:`again` whether to ask for it in one
+        piece. One that was complete before the connection broke is good.
         """
         try:
             if isinstance(piece, bytes):
@@ -115,7 +113,8 @@ class Call:
             else:
                 deltas = list(self.decoder.end())
                 self.over = True
-                if not self.decoder.complete:
+                self.again = not self.decoder.complete and self._ask_whole(piece)
+                if not self.decoder.complete and not self.again:
                     raise self._ended_by(piece or httpx.RemoteProtocolError("closed early"))
         except Fault as fault:
             raise self._fault(fault) from None
@@ -140,7 +139,7 @@ class Call:
         if status in (400, 422, 500):
             for name, (key, pattern) in client._optional.items():
                 if key in self.payload and pattern.search(shaped.text):
-                    client._refused.add(name)
+                    client._leave_out(name, self.payload)
                     self._attempt -= 1  # another question, not the same again
                     return 0.0
         kind, message = client._endpoint.refusal(shaped, self._attempt)
@@ -149,7 +148,7 @@ class Call:
         elif kind == "too_long":
             message += f". {_LONGER}"
         loading = kind in ("busy", "server_error") and _LOADING.search(message)
-        reason: Reason = "loading" if loading else _REASONS[kind]
+        reason = "loading" if loading else _REASONS.get(kind, kind)
         if loading:
             message += ": the model is still loading; wait, or allow more retries"
         elif kind == "rate_limited":
@@ -186,6 +185,19 @@ class Call:
             return self._error("garbage", f"{self._where}: {text}")
         return self._error(reason, self.client._endpoint.broken(error, self.limits.total, self._attempt))
 
+    def _ask_whole(self, piece: httpx.RequestError | None) -> bool:
+        """Return whether to ask once more, without a stream: after its head a server can only end it, and not say why.
+
+        llama-cpp-python does so before the first word when a prompt is too long.
+        """
+        hung_up = piece is None or (isinstance(piece, httpx.RemoteProtocolError) and _CLOSED.search(str(piece)))
+        if not (hung_up and self._says_its_end and self._first is None) or self._lacks:
+            return False
+        self._lacks.add("stream")
+        self._wished.discard("usage")  # such an answer counts its tokens unasked
+        self._attempt -= 1
+        return True
+
     def late(self) -> JudgeError:
         """Return the error for a deadline that has passed."""
         limits = self.limits
@@ -205,6 +217,10 @@ class Call:
         """Check and keep the complete answer; looks the model's digest up."""
         decoder = self.decoder
         self._check_prompt()
+        if others := self.client._others():
+            what = f"it does not have this model, and answered with another.{there(others)}"
+            hint = self.client._missing_hint.format(self.client.model)
+            raise self._error("model_not_found", f"{self._where}: {what} {hint}")
         self._done = Completion(
             content=decoder.content,
             thinking=decoder.thinking,
@@ -294,6 +310,8 @@ def drive(call: Call, watch: Watch) -> Generator[Delta, None, None]:
                                 since = time.monotonic()
                                 yield from deltas
                                 call.held(time.monotonic() - since)
+                            if call.again:
+                                continue
                             break
                         body = b""
                         while len(body) <= _MAX_BODY and (chunk := next(chunks, None)) is not None:
@@ -324,6 +342,8 @@ async def adrive(call: Call) -> AsyncGenerator[Delta, None]:
                             for delta in deltas:
                                 yield delta
                             call.held(time.monotonic() - since)
+                        if call.again:
+                            continue
                         break
                     body = b""
                     while len(body) <= _MAX_BODY and (chunk := await _within(call, anext(chunks, None))) is not None:

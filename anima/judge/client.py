@@ -12,8 +12,7 @@ import httpx
 from anima.checks import require_int, require_number
 from anima.endpoint import Endpoint, json_object, listed
 from anima.judge.call import Call, adrive, drive
-from anima.judge.decode import Decoder, Delta
-from anima.judge.request import Completion, Limits, Options, Reason, Request
+from anima.judge.request import Limits
 from anima.judge.watch import Watch
 
 if TYPE_CHECKING:
@@ -21,18 +20,8 @@ if TYPE_CHECKING:
     import ssl
     from types import TracebackType
 
-__all__ = [
-    "AsyncStream",
-    "Client",
-    "Completion",
-    "Delta",
-    "HTTPClient",
-    "Limits",
-    "Options",
-    "Reason",
-    "Request",
-    "Stream",
-]
+    from anima.judge.decode import Decoder, Delta
+    from anima.judge.request import Completion, Request
 
 _LOOKUP_SECONDS: Final = 2.0  # for what only adorns an answer or an error: lists of models
 _LOOKUP_BYTES: Final = 4 * 2**20
@@ -95,9 +84,7 @@ class HTTPClient:
             If there is none; see :data:`Reason`.
         """
         with self.stream(request) as pieces:
-            for _ in pieces:
-                pass
-            return pieces.completion
+            return pieces.drain()
 
     def astream(self, request: Request) -> AsyncStream:
         """Ask under asyncio; as :meth:`stream`."""
@@ -120,6 +107,14 @@ class HTTPClient:
 
     def _digest(self) -> str:
         return ""
+
+    def _leave_out(self, name: str, _payload: dict[str, Any]) -> None:
+        """Note that the server refused an optional field of what it was sent."""
+        self._refused.add(name)
+
+    def _others(self) -> list[str]:
+        """Return the models that the server has, if it answered with one of them in place of the one asked for."""
+        return []
 
     def _context(self, request: Request) -> int | None:
         """Return the tokens that the server was told to read at most."""
@@ -166,6 +161,12 @@ class Stream:
     def completion(self) -> Completion:
         """The whole answer, once the pieces have come to their end."""
         return self._call.completion
+
+    def drain(self) -> Completion:
+        """Fetch the pieces that are left, and return the whole answer."""
+        for _ in self:
+            pass
+        return self.completion
 
     def cancel(self) -> None:
         """Stop now, from any thread; who is waiting for the next piece gets a ``JudgeError`` ("cancelled")."""

@@ -39,7 +39,7 @@ def display(events: Iterable[Event], *, interval: float = 0.25) -> Streamed:
     require_number(interval, "interval", low=0)
     pane = _Pane(interval) if _in_notebook() else None
     try:
-        return collect(_watched(events, pane))
+        return collect(pane.watched(events) if pane else events)
     finally:
         if pane:
             pane.stop()
@@ -53,13 +53,6 @@ def _in_notebook() -> bool:
     except ImportError:
         return False
     return getattr(get_ipython(), "kernel", None) is not None
-
-
-def _watched(events: Iterable[Event], pane: _Pane | None) -> Iterator[Event]:
-    for event in events:
-        if pane:
-            pane.take(event)
-        yield event
 
 
 class _Pane:
@@ -77,6 +70,12 @@ class _Pane:
         self._status = ""
         self._texts = {"thinking": "", "answer": ""}
         self._done: list[str] = []
+
+    def watched(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Hand events on, each shown before."""
+        for event in events:
+            self.take(event)
+            yield event
 
     def take(self, event: Event) -> None:
         """Show an event, soon if it is one of many."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from contextlib import suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from anima.checks import show
-from anima.judge.scanner import BLANK, DECODER, TOKEN, DuplicateKeyError, Located, Scan, plain, read, scan
+from anima.judge.quotes import Quotes, find_head
+from anima.judge.scanner import DuplicateKeyError, Located, decoded, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,12 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LOOSE = re.compile(rf"[{BLANK}\\\"'“”„‘’`>_-]+|,(?=[{BLANK}]*[}}\]])")
 _MOST: Final = 2000
 """An answer is among the last so many objects of a text."""
-_FENCES: Final = ("```json", "```", "```JSON")
-_EMPTY: Final = {"", "false", "none", "null", "[]", "{}"}
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 class Refused(Exception):  # noqa: N818  # a finding about a text, not an error of the program
@@ -56,9 +51,8 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
         The field that marks an object as an answer, in lower-case letters and underscores. Objects inside an answer that breaks
         off or cannot be read are its parts, not answers.
     quoted
-        Texts the judge was given. An object of theirs is never the answer, in whatever order, with fields left out or with
-        empty ones added; nor is a copy of one that does not end or cannot be read there. The same value of ``key`` beside
-        fields of its own is no copy.
+        Texts the judge was given. A copy of an object of theirs is never the answer, also one with small changes; see
+        :meth:`~anima.judge.quotes.Quotes.copied` for what makes a copy.
 
     Raises
     ------
@@ -66,18 +60,7 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
         If there is none; the reason is that of the last object that looked like an answer.
     """
     mark = key.replace("_", "")
-    texts = [one for one in quoted if "{" in one and mark in plain(_unescaped(one))]
-    if not texts and text[:1] in ("{", "`"):  # the usual cases first: the text is the object, or a fence around it
-        start = text.find("{", 0, 40)
-        try:
-            value, end = DECODER.scan_once(text, start)  # type: ignore[attr-defined]  # not in the stubs
-            if not start and end == len(text):
-                return Found(check(value), text)
-            if start > 0 and text[:start].rstrip() in _FENCES and text[end:].strip() == "```":
-                return Found(check(value), text[start:end])
-        except (StopIteration, ValueError, RecursionError, Refused):
-            pass
-    quotes = _Quotes(texts, mark)
+    quotes = Quotes(quoted, mark)
     found = scan(text, mark=mark)
     broken = found.broken and [one for one in found.broken if not quotes.hold(text[one.start : one.end])]
     starts: list[int] = [one.start for one in broken] if broken else []
@@ -92,14 +75,14 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
         if broken and (i := bisect_left(starts, one.start)) and reach[i - 1] > one.start:
             continue  # a part of what is broken
         try:
-            value, repairs = _decoded(one, source)
+            value, repairs = _decoded(one, text)
             result = check(value)
-            if texts and (quotes.equal(value) or quotes.hold(source, value)):
+            if quotes.copied(value, source):
                 raise Refused("quoted", "the only answer is copied from the text that was to be judged: ask again")
             return Found(result, source, repairs)
         except Refused as refused:
             if failure is None or not failure[0]:
-                marked = len(source) > len(mark) and _head(source, mark) is not None
+                marked = len(source) > len(mark) and find_head(source, mark) is not None
                 if failure is None or marked:
                     failure = marked, refused
     if cut:
@@ -116,120 +99,10 @@ def last_object(text: str, check: Callable[[dict[str, Any]], T], *, key: str, qu
     raise Refused("no_object", f"no JSON object in the answer {show(text)}: ask the server for JSON output")
 
 
-def unwrap(value: dict[str, Any]) -> dict[str, Any]:
-    """Return what a wrapper such as ``{"verdict": {…}}`` holds."""
-    while len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
-        value = inner
-    return value
-
-
-def _decoded(one: Located, source: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return an object as a dict, and what had to be mended to read it."""
-    if one.value is not None:
-        return one.value, one.repairs
-    if not one.mended:
-        again = Scan()
-        read(source, 0, again, {})
-        one = again.objects[-1]
+def _decoded(one: Located, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
-        value: dict[str, Any] = DECODER.decode(one.mended)
+        return decoded(one, text)
     except DuplicateKeyError as error:
         raise Refused("duplicate_key", f"the answer gives {error.args[0]!r} twice: ask again") from None
     except (ValueError, RecursionError) as error:
         raise Refused("unreadable", f"the object of the answer cannot be read ({error}): ask for JSON output") from None
-    return value, one.repairs
-
-
-# ---- what the judge was given
-
-
-def _head(source: str, mark: str) -> str | None:
-    """Return the source of an object from its innermost brace to the value of the key; None without the key."""
-    start, seen = 0, False
-    for token in TOKEN.finditer(source):
-        if token[1] == "{":
-            start, seen = token.end() - 1, False
-        elif seen and token[1] != ":":
-            return source[start : token.end()]
-        elif (token[2] or token[3]) and plain(_unescaped(token[token.lastindex or 0])) == mark:
-            seen = True
-    return source[start:] if seen else None
-
-
-class _Quotes:
-    """The objects of the texts that a judge was given, and what is left of the texts without them."""
-
-    def __init__(self, texts: list[str], mark: str) -> None:
-        self._mark = mark
-        self._texts = list(map(_loose, texts))
-        self._rests: list[str] = []
-        self._objects: list[dict[str, str]] = []
-        self._known: dict[str, bool] = {}
-        for text in texts:
-            rest = text
-            for form in dict.fromkeys((text, text.replace("\\", ""))):
-                pieces, done = [], 0
-                for one in scan(form, nested=True).objects:
-                    with suppress(Refused):
-                        self._objects.append(_loosened(_decoded(one, form[one.start : one.end])[0]))
-                        if mark in self._objects[-1] and one.start >= done:
-                            pieces.append(form[done : one.start])
-                            done = one.end
-                rest = min(rest, "\x00".join((*pieces, form[done:])), key=len)
-            self._rests.append(_loose(rest))
-
-    def hold(self, source: str, value: dict[str, Any] | None = None) -> bool:
-        """Return whether an object stands in a text, at least up to the value of the key.
-
-        With its ``value`` it is complete: then only what cannot be read there counts, and fields of its own behind the key
-        tell it from a copy.
-        """
-        if not self._texts or (head := _head(source, self._mark)) is None:
-            return False
-        head, own = _loose(head), None
-        if value is not None and "," not in head and _loosened(value, empty=False).keys() - {self._mark}:
-            whole = _loose(source)
-            own = whole[whole.rfind(head) + len(head) :]
-        key = head if value is None else f"{head} {own}"
-        if key not in self._known:
-            pattern = re.compile(re.escape(head) + r"(?![\d.])")
-            self._known[key] = any(
-                own is None or _goes_on(own, text, match.end())
-                for text in (self._texts if value is None else self._rests)
-                for match in pattern.finditer(text)
-            )
-        return self._known[key]
-
-    def equal(self, value: dict[str, Any]) -> bool:
-        """Return whether all that an object says is said by one object of a text."""
-        if not self._objects:
-            return False
-        mine = _loosened(value, empty=False)
-        return any(mine.items() <= theirs.items() for theirs in self._objects)
-
-
-def _goes_on(own: str, text: str, at: int) -> bool:
-    """Return whether a text goes on at ``at`` as an object does: for its next field, or until the text breaks off."""
-    n = min(len(own), len(text) - at, 32)
-    return n > 1 and text.startswith(own[:n], at)
-
-
-def _loose(text: str) -> str:
-    """Return a text without what a copy may change: escapes, blanks, quotes, backslashes, underscores, last commas, case."""
-    return _LOOSE.sub("", _unescaped(text)).casefold()
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
-
-
-def _loosened(value: dict[str, Any], *, empty: bool = True) -> dict[str, str]:
-    """Return the fields of an object, those that say nothing on request only, so that 42, 42.0 and "42" compare as equal."""
-    fields = {}
-    for key, item in unwrap(value).items():
-        text = str(item)
-        with suppress(ValueError):
-            text = f"{float(text):g}"
-        if (text := _loose(text)) not in _EMPTY or empty:
-            fields[plain(key)] = text
-    return fields

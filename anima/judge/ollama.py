@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from anima.checks import require_choice
 from anima.endpoint import OLLAMA_URL, Endpoint, model_name
-from anima.judge.client import Completion, HTTPClient, Limits, Options, Request
+from anima.judge.client import HTTPClient
 from anima.judge.decode import Decoder, Delta, count
+from anima.judge.request import Completion, Limits, Options, Request
 from anima.settings import env
 
 if TYPE_CHECKING:
@@ -134,9 +135,7 @@ class _Lines(Decoder):
         if value.get("done") is True:
             self.complete = self.done = True
             self.finish = str(value.get("done_reason") or "stop")
-            self.prompt_tokens, self.output_tokens = (
-                count(value.get("prompt_eval_count")),
-                count(value.get("eval_count")),
-            )
+            self.prompt_tokens = count(value.get("prompt_eval_count"))
+            self.output_tokens = count(value.get("eval_count"))
             loading = count(value.get("load_duration"))
             self.load_seconds = None if loading is None else loading / 1e9

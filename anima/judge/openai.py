@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from anima.checks import require_text
-from anima.endpoint import Endpoint, complaint, model_name
-from anima.judge.client import HTTPClient, Limits, Request
+from anima.endpoint import Endpoint, complaint, listed, model_name
+from anima.judge.client import HTTPClient
 from anima.judge.decode import Decoder, Delta, Fault, count
 from anima.judge.ollama import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from anima.judge.request import Limits, Request
+
+_ANY_NAME: Final = {"llamacpp", "me"}  # owners in the lists of llama.cpp and llama-cpp-python
+_BROKEN_OFF: Final = (
+    "it broke the answer off, as llama-cpp-python does when another request comes in: start that with "
+    "--interrupt_requests False, or ask one at a time"
+)
 
 
 class OpenAIClient(HTTPClient):
@@ -33,7 +41,11 @@ class OpenAIClient(HTTPClient):
     Notes
     -----
     A schema, the count of tokens in a stream, and ``think`` (which only vLLM, llama.cpp and their like know) are sent
-    until the server refuses them; the refused one is left out from then on, and ``dropped`` says so.
+    until the server refuses them; the refused one is left out from then on, and ``dropped`` says so. A schema is first
+    put into its older form (``json_object`` with a schema), the only one that some servers know.
+
+    llama.cpp's servers answer to any name with the model that they hold. Once per client their list is compared, so
+    that no verdict bears the name of a model that did not give it.
     """
 
     _missing_hint = "Correct the model's name, or load it on the server"
@@ -60,25 +72,45 @@ class OpenAIClient(HTTPClient):
         address = require_text(url, "url").strip().rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
         endpoint = Endpoint(f"openai:{name}", address, hint="start the server, or correct the URL", api_key=key)
         super().__init__(name, endpoint, streamed=streamed, limits=limits, retries=retries, backoff=backoff)
+        self._is_listed = False
 
     def _ask(self, request: Request, refused: frozenset[str]) -> tuple[str, dict[str, Any]]:
         options = request.options
         body: dict[str, Any] = {
             "model": self.model,
             "messages": messages(request),
-            "stream": self.streamed,
+            "stream": self.streamed and "stream" not in refused,
             "temperature": options.temperature,
             "seed": options.seed,
             "max_tokens": options.max_tokens,
         }
-        if self.streamed and "usage" not in refused:
+        if body["stream"] and "usage" not in refused:
             body["stream_options"] = {"include_usage": True}
         if request.schema is not None and "schema" not in refused:
-            schema = {"name": "verdict", "strict": True, "schema": dict(request.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            schema = dict(request.schema)
+            body["response_format"] = (
+                {"type": "json_object", "schema": schema}
+                if "json_schema" in refused
+                else {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+            )
         if options.think is not None and "think" not in refused:
             body["chat_template_kwargs"] = {"enable_thinking": bool(options.think)}
         return "/v1/chat/completions", {key: value for key, value in body.items() if value is not None}
+
+    def _leave_out(self, name: str, payload: dict[str, Any]) -> None:
+        newer = name == "schema" and payload["response_format"]["type"] == "json_schema"
+        super()._leave_out("json_schema" if newer else name, payload)
+
+    def _others(self) -> list[str]:
+        if self._is_listed:
+            return []
+        path, key, name = self._list
+        models = self._look_up(path).get(key)
+        names, owners = listed(models, name), set(listed(models, "owned_by"))
+        self._is_listed = self.model in {one.removesuffix(":latest") for one in names} or (
+            bool(names) and not (owners and owners <= _ANY_NAME)
+        )
+        return [] if self._is_listed else names
 
     def _decoder(self) -> Decoder:
         return _Events(whole=not self.streamed)
@@ -128,7 +160,9 @@ class _Events(Decoder):
 
     def _dispatch(self, data: bytes, event: bytes) -> Iterator[Delta]:
         if data == b"[DONE]":
-            self.complete = self.done = True
+            if not self.complete:  # no choice said why it ended
+                raise Fault("cut", _BROKEN_OFF)
+            self.done = True
         elif data:
             value = self._object(data)
             if event == b"error":

@@ -195,15 +195,16 @@ class Panel(Presentable):
     def summary(self) -> str:
         """Return one sentence."""
         totals = self.totals()
-        lost = int(totals["unscored"].sum())
-        tokens = totals["prompt_tokens"].sum() + totals["output_tokens"].sum()
+        n, items, lost = len(self.judgements), len(self.items), int(totals["unscored"].sum())
+        tokens = totals[["prompt_tokens", "output_tokens"]].sum(min_count=1).sum(min_count=1)
         usd = totals["usd"].sum(skipna=False)
         who = "the rules (fall-back, no language model)" if self.fallback else ", ".join(self.judges)
+        counted = "tokens not counted" if math.isnan(tokens) else f"{int(tokens):,} tokens"
         cost = "" if math.isnan(usd) else f", {usd:.2f} US dollars"
         return (
-            f"{len(self.judgements)} judgements of {len(self.items)} replies by {who}"
+            f"{n} judgement{'s' * (n != 1)} of {items} {'reply' if items == 1 else 'replies'} by {who}"
             f"{f', {self.repeats} times each' if self.repeats > 1 else ''}: {lost} unscored "
-            f"({100 * lost / len(self.judgements):.1f}%), {int(tokens):,} tokens{cost}."
+            f"({100 * lost / n:.1f}%), {counted}{cost}."
         )
 
     def _rows(self) -> list[Estimate]:

@@ -10,8 +10,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from anima.checks import require_text, show
-from anima.judge.objects import Refused, last_object, unwrap
-from anima.judge.scanner import Located, plain, scan
+from anima.judge.objects import Refused, last_object
+from anima.judge.scanner import Located, plain, scan, sole_object, unwrap
 from anima.judge.verdict import DEPTHS, PREDICTABILITIES, Receipt, Unscored, UnscoredKind, Verdict
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ _CHOICES: Final = {"depth_assessment": DEPTHS, "trajectory_predictability": PRED
 _FIELDS: Final = (SCORE, "not_applicable", *_TEXTS, *_LISTS, *_CHOICES)
 _NAMES: Final = {plain(name): name for name in _FIELDS} | {name: name for name in _FIELDS}
 _YES: Final = {"true", "yes", "sí", "si", "1"}
-_DEFAULTS: Final = {one.name: one.default for one in fields(Verdict)}
+_DEFAULTS: Final[dict[str, Any]] = {one.name: one.default for one in fields(Verdict)}
+_SEQUENCES: Final = (list, tuple)
+_new, _set = object.__new__, object.__setattr__
+_DEPTHS: Final = (None, *DEPTHS)
+_PREDICTABILITIES: Final = (None, *PREDICTABILITIES)
 
 
 def parse_verdict(
@@ -69,10 +73,16 @@ def parse_verdict(
     a quoted reply.
     """
     require_text(content, "content")
-    require_text(thinking, "thinking")
-    answer, inline = split_thinking(content)
-    if thinking or inline:
-        thinking = "\n".join(part for part in (thinking.strip(), inline) if part)
+    if thinking != "":
+        thinking = require_text(thinking, "thinking").strip()
+    quoted = tuple(quoted)
+    # The short way that most answers take.
+    if "{" not in "".join(quoted) and (value := sole_object(content)) and (clean := _clean(value)):
+        return _verdict(clean, thinking, receipt)
+    pieces, inline = _split(content)
+    answer = "".join(pieces).strip()
+    if inline:
+        thinking = "\n".join(part for part in (thinking, inline) if part)
 
     def unscored(kind: UnscoredKind, reason: str) -> Unscored:
         limit = " (the output stopped at its length limit)" if receipt and receipt.truncated else ""
@@ -87,11 +97,13 @@ def parse_verdict(
         found = last_object(answer, _fields, key=SCORE, quoted=quoted)
     except Refused as refused:
         return unscored(refused.kind, refused.reason)
+    if not any(found.source in piece for piece in pieces):  # as the halves of a quotation may join
+        return unscored("unreadable", "the object of the answer is interrupted by reasoning: ask again")
     given, mended = found.value
     repairs = (*found.repairs, *mended)
     if strict and repairs:
         return unscored("unreadable", f"strict=True, and the answer had to be mended: {', '.join(repairs)}")
-    return _verdict(given | {"judge_thinking": thinking, "repairs": repairs, "receipt": receipt})
+    return _verdict(given, thinking, receipt, repairs)
 
 
 def split_thinking(text: str) -> tuple[str, str]:
@@ -101,9 +113,15 @@ def split_thinking(text: str) -> tuple[str, str]:
     tag that no opening one precedes is reasoning, also what an earlier block left over (nested tags); after an opening tag
     that nothing closes all is. Tags inside a complete JSON object are text. Blocks are joined by a newline.
     """
+    answer, thoughts = _split(text)
+    return "".join(answer).strip(), thoughts
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """Return the pieces of the answer between which reasoning stood, and the reasoning."""
     square = "THINK]" in text
     if not square and "<" not in text:
-        return text.strip(), ""
+        return [text], ""
     tags = THINKING_TAG if square else _ANGLE_TAG
     thoughts: list[str] = []
     answer: list[str] = []
@@ -128,11 +146,13 @@ def split_thinking(text: str) -> tuple[str, str]:
             pos = end.end() if end else len(text)
         at = pos
     answer.append(text[pos:])
-    return "".join(answer).strip(), "\n".join(part for part in map(str.strip, thoughts) if part)
+    return answer, "\n".join(part for part in map(str.strip, thoughts) if part)
 
 
 def _fields(value: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the fields of a verdict and what was mended in them; refuse what holds no usable score."""
+    if clean := _clean(value):
+        return clean, ()
     given: dict[str, Any] = {}
     for key, item in unwrap(value).items():
         if name := _NAMES.get(key) or _NAMES.get(plain(key)):
@@ -152,7 +172,7 @@ def _fields(value: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
             raise Refused("missing_score", f"{SCORE} is {what}: the judge gave no score; ask again, with the schema")
         names = ", ".join(map(show, value)) or "none"
         raise Refused("missing_score", f"the answer has no {SCORE} (its fields: {names}): give the judge the schema")
-    found: dict[str, Any] = {SCORE: _score(raw, repairs), "not_applicable": spared}
+    found = _DEFAULTS | {SCORE: _score(raw, repairs), "not_applicable": spared}
     for name, choices in _CHOICES.items():
         if (item := given.get(name)) not in (None, ""):
             known = item in choices if isinstance(item, str) else False
@@ -170,10 +190,37 @@ def _fields(value: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     return found, tuple(repairs)
 
 
-def _verdict(given: dict[str, Any]) -> Verdict:
-    """Return ``Verdict(**given)`` in a quarter of the time: a frozen class sets its twelve fields one call each."""
-    verdict = object.__new__(Verdict)
-    vars(verdict).update(_DEFAULTS | given)
+def _clean(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the fields of an object that is a verdict as it stands; None if a name, type or word is to be mended."""
+    given = _DEFAULTS | value
+    score, breaks, elements = given[SCORE], given["pattern_breaks"], given["genuine_elements"]
+    try:
+        "".join(breaks)  # the quickest test for a list of texts
+        "".join(elements)
+    except TypeError:
+        return None
+    if (
+        len(given) != len(_DEFAULTS)
+        or type(score) is not int
+        or not 0 <= score <= 100
+        or type(breaks) not in _SEQUENCES
+        or type(elements) not in _SEQUENCES
+        or type(given["notes"]) is not str
+        or type(given["dominant_strategy"]) is not str
+        or given["depth_assessment"] not in _DEPTHS
+        or given["trajectory_predictability"] not in _PREDICTABILITIES
+        or type(given["not_applicable"]) is not bool
+    ):
+        return None
+    given["pattern_breaks"], given["genuine_elements"] = tuple(breaks), tuple(elements)
+    return given
+
+
+def _verdict(given: dict[str, Any], thinking: str, receipt: Receipt | None, repairs: tuple[str, ...] = ()) -> Verdict:
+    """Return a verdict in a quarter of the time: a frozen class sets its twelve fields one call each."""
+    given["judge_thinking"], given["fallback"], given["repairs"], given["receipt"] = thinking, False, repairs, receipt
+    verdict = _new(Verdict)
+    _set(verdict, "__dict__", given)
     return verdict
 
 

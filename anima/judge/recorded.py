@@ -97,7 +97,23 @@ class Recording:
         return whole
 
 
-class Recorded:
+class _Local:
+    """A client whose answers come through this process: two of its three ways of asking are made of the first."""
+
+    def stream(self, request: Request) -> Stream:
+        raise NotImplementedError
+
+    def complete(self, request: Request) -> Completion:
+        """Ask, and return the whole answer."""
+        with self.stream(request) as pieces:
+            return pieces.drain()
+
+    def astream(self, request: Request) -> AsyncStream:
+        """Ask under asyncio; as :meth:`stream`."""
+        return _AsyncPieces(self.stream(request))
+
+
+class Recorded(_Local):
     """A client that gives recorded answers, and asks nobody.
 
     Parameters
@@ -131,14 +147,6 @@ class Recorded:
         """Give the answer to a request in its pieces."""
         return _Pieces(self._replay(request))
 
-    def complete(self, request: Request) -> Completion:
-        """Give the whole answer to a request."""
-        return _drained(self.stream(request))
-
-    def astream(self, request: Request) -> AsyncStream:
-        """Give the answer under asyncio."""
-        return _AsyncPieces(self.stream(request))
-
     def __repr__(self) -> str:
         return f"Recorded({self.model!r}, {len(self._recordings)} answers)"
 
@@ -158,7 +166,7 @@ class Recorded:
         return (yield from fitting[-1].replay())
 
 
-class Recorder:
+class Recorder(_Local):
     """A client that passes everything to another one and keeps the answers for :class:`Recorded`.
 
     Parameters
@@ -187,14 +195,6 @@ class Recorder:
         """Ask, and keep what comes."""
         pieces = self.client.stream(request)
         return _Pieces(self._keeping(pieces, request), pieces.cancel)
-
-    def complete(self, request: Request) -> Completion:
-        """Ask, and keep the answer."""
-        return _drained(self.stream(request))
-
-    def astream(self, request: Request) -> AsyncStream:
-        """Ask under asyncio, and keep what comes."""
-        return _AsyncPieces(self.stream(request))
 
     def _keeping(self, pieces: Stream, request: Request) -> Generator[Delta, None, Completion]:
         said: list[Delta] = []
@@ -228,13 +228,6 @@ def request_hash(request: Request) -> str:
     """Return what a request is known by: 32 digits of the hash of all that is asked."""
     asked = [request.system, request.prompt, request.schema, request.options.to_dict()]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _drained(stream: Stream) -> Completion:
-    with stream as pieces:
-        for _ in pieces:
-            pass
-        return pieces.completion
 
 
 class _Pieces(Stream):

@@ -10,7 +10,7 @@ import hashlib
 import re
 import tomllib
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -21,7 +21,7 @@ from anima.judge.objects import Refused, last_object
 from anima.judge.parse import split_thinking
 from anima.judge.prompt import NotesLang, refine_request
 from anima.judge.request import Options
-from anima.judge.sanitize import sanitize
+from anima.judge.sanitize import redacted
 from anima.judge.verdict import Receipt
 from anima.negation.find import guess_language
 from anima.settings import data_path
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from anima.judge.client import Client
+    from anima.judge.request import Completion
 
 _GAP = re.compile(r"\s*")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -99,10 +100,7 @@ class Refinement(Presentable):
 
     def redacted(self) -> Refinement:
         """Return a copy whose texts went through :func:`~anima.judge.sanitize.sanitize`; for pages and logs, not for use."""
-        changes = (replace(one, before=sanitize(one.before), after=sanitize(one.after)) for one in self.changes)
-        texts: dict[str, Any] = {name: sanitize(text) for name, text in vars(self).items() if isinstance(text, str)}
-        blocked = tuple(map(sanitize, self.patterns_blocked))
-        return replace(self, **texts, changes=tuple(changes), patterns_blocked=blocked)
+        return redacted(self)
 
     def _repr_html_(self) -> str:
         return super(Refinement, self.redacted())._repr_html_()
@@ -115,13 +113,8 @@ class Refinement(Presentable):
 
     def summary(self) -> str:
         """Return one sentence."""
-        who = (
-            "rules (fall-back, no language model)"
-            if self.fallback
-            else self.receipt.model
-            if self.receipt
-            else "a model"
-        )
+        model = self.receipt.model if self.receipt else "a model"
+        who = "rules (fall-back, no language model)" if self.fallback else model
         why = f"; {self.note}" if self.note else ""
         if self.refined == self.original:
             return f"Nothing to change, by {who}: {show(self.original, 200)}{why}."
@@ -169,14 +162,21 @@ def refine(
         return _by_rules(question, lang)
     options = options or Options()
     try:
-        completion = judge.complete(refine_request(question, lang=lang, options=options))
+        answer: Completion | JudgeError = judge.complete(refine_request(question, lang=lang, options=options))
     except JudgeError as error:
-        return _by_rules(question, lang, note=f"the model was not reached ({error.reason}: {error})")
-    receipt = make_receipt(completion.model, "refine", lang, options, completion)
-    answer, inline = split_thinking(completion.content)
-    thinking = "\n".join(part for part in (completion.thinking.strip(), inline) if part)
+        answer = error
+    return read_refinement(question, answer, lang, options)
+
+
+def read_refinement(question: str, answer: Completion | JudgeError, lang: NotesLang, options: Options) -> Refinement:
+    """Return what a complete answer makes of ``question``, or the rules where the call or the answer failed."""
+    if isinstance(answer, JudgeError):
+        return _by_rules(question, lang, note=f"the model was not reached ({answer.reason}: {answer})")
+    receipt = make_receipt(answer.model, "refine", lang, options, answer)
+    content, inline = split_thinking(answer.content)
+    thinking = "\n".join(part for part in (answer.thinking.strip(), inline) if part)
     try:
-        found = last_object(answer, _fields, key="refined_question", quoted=[question])
+        found = last_object(content, _fields, key="refined_question", quoted=[question])
     except Refused as refused:
         return _by_rules(question, lang, thinking, f"the model's answer holds no question ({refused.reason})", receipt)
     refined, reasoning, blocked = found.value

@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WORD = re.compile(r"[^\W\d_]+")
-# Frequent words of the neighbours in writing that neither English nor Spanish has.
-_ELSEWHERE = frozenset(
-    _WORD.findall(
-        "der das und ist nicht ein eine einen den dem mit auf für sich auch wird zu im werden wir sie ihr les et est dans pas une des qui pour cette "
-        "avec il nous vous mais sont sur aux du ne ce où di che è per della sono gli nel più anche questo alla dei non não uma ao da em mais com "
-        "ma dell você são pelo isso nao foi het een niet zijn voor op dat wordt maar ook och att är på som det inte av"
-    )
-)
 
 Kind = Literal["base", "sentence", "marker"]
 
@@ -225,7 +217,13 @@ def in_english_or_spanish(text: str) -> bool:
     if 2 * sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters) < len(letters):
         return False
     known = sum(map(function_words().__contains__, words))
-    return 2 * sum(map(_ELSEWHERE.__contains__, words)) <= known and (len(words) < 20 or 12 * known >= len(words))
+    return 2 * sum(map(_foreign_words().__contains__, words)) <= known and (len(words) < 20 or 12 * known >= len(words))
+
+
+@cache
+def _foreign_words() -> frozenset[str]:
+    with data_path("judge/other_languages.toml").open("rb") as file:
+        return frozenset(" ".join(tomllib.load(file).values()).split())
 
 
 def _mostly_code(text: str) -> bool:

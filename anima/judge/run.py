@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from anima.judge.client import Client, Completion, Request, Stream
+    from anima.judge.client import Client, Stream
+    from anima.judge.request import Completion, Request
 
 
 def judge_panel(
@@ -54,7 +55,7 @@ def judge_panel(
         cannot sit among language models: their scores would pass for a model's.
     repeats
         Judgements by each judge of each reply. Each has a seed of its own (``options.seed`` + number of the repeat). At
-        temperature 0, the default, they still come out alike: measure the spread at the temperature you use.
+        temperature 0, the default, they still come out much alike: measure the spread at the temperature you use.
     path
         JSON-lines file of the run, one line per judgement, written when it is there. A run of the same call that was killed
         goes on where it stopped; calls to which no answer came are made again. What has changed (reply, prompt, model's
@@ -120,7 +121,7 @@ class _Task:
         return self.item_id, self.name, self.repeat, hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def do(self, live: _Live) -> Judgement:
-        judge = self.judge if isinstance(self.judge, str) else cast("Client", live.client(self.judge))
+        judge = self.judge if isinstance(self.judge, str) else cast("Client", _Stoppable(self.judge, live))
         return Judgement(*self.key, give_verdict(self.analysis, judge, lang=self.lang, options=self.options))
 
 
@@ -128,31 +129,14 @@ class _Live:
     """The calls that run, so that an interrupt can end them."""
 
     def __init__(self) -> None:
-        self._streams: set[Stream] = set()
-        self._lock = threading.Lock()
+        self.streams: set[Stream] = set()
+        self.lock = threading.Lock()
         self.stopped = False
 
-    def client(self, client: Client) -> _Stoppable:
-        return _Stoppable(client, self)
-
-    def complete(self, client: Client, request: Request) -> Completion:
-        with client.stream(request) as pieces:
-            with self._lock:
-                self._streams.add(pieces)
-                if self.stopped:
-                    pieces.cancel()
-            try:
-                for _ in pieces:
-                    pass
-                return pieces.completion
-            finally:
-                with self._lock:
-                    self._streams.discard(pieces)
-
     def stop(self) -> None:
-        with self._lock:
+        with self.lock:
             self.stopped = True
-            for pieces in self._streams:
+            for pieces in self.streams:
                 pieces.cancel()
 
 
@@ -160,10 +144,22 @@ class _Stoppable:
     """A client as :func:`~anima.judge.ask.judge_analysis` uses it, whose calls can be ended together."""
 
     def __init__(self, client: Client, live: _Live) -> None:
-        self.model, self.stream, self._client, self._live = client.model, client.stream, client, live
+        self.model, self.stream, self._live = client.model, client.stream, live
 
     def complete(self, request: Request) -> Completion:
-        return self._live.complete(self._client, request)
+        live = self._live
+        with self.stream(request) as pieces:
+            with live.lock:
+                live.streams.add(pieces)
+                if live.stopped:
+                    pieces.cancel()
+            try:
+                for _ in pieces:
+                    pass
+                return pieces.completion
+            finally:
+                with live.lock:
+                    live.streams.discard(pieces)
 
 
 _Key = tuple[str, str, int, str]

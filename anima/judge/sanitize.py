@@ -8,7 +8,10 @@ one is taken: ``clave: el tono`` loses a word, since ``clave`` is also a passwor
 from __future__ import annotations
 
 import re
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 REDACTED: Final = "[REDACTED]"
 LONGEST_WORD: Final = 2048
@@ -116,6 +119,17 @@ def sanitize(text: str) -> str:
     The fuzz target ``tests/fuzz/fuzz_sanitize.py`` looks for secrets let through and for cuts that change the result.
     """
     return _SECRET.sub(_replace, text) if _suspicious(text) else text
+
+
+def redacted(one: T) -> T:
+    """Return a copy of a dataclass, its texts and those in its tuples sanitised; for pages and logs, not for analysis."""
+    changes: dict[str, Any] = {}
+    for name, value in vars(one).items():
+        if isinstance(value, str):
+            changes[name] = sanitize(value)
+        elif isinstance(value, tuple):
+            changes[name] = tuple(sanitize(part) if isinstance(part, str) else redacted(part) for part in value)
+    return replace(one, **changes)  # type: ignore[type-var]  # it is a dataclass
 
 
 class StreamSanitizer:

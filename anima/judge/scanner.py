@@ -225,6 +225,32 @@ def _escape(match: re.Match[str]) -> str:
     return match[2] if match[2] in ("'", "’", "“", "”") and match[2] else "\\\\" + match[2]
 
 
+def decoded(one: Located, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return an object of a text as a dict, and what had to be mended to read it.
+
+    Raises
+    ------
+    DuplicateKeyError
+        If it gives a key twice.
+    ValueError, RecursionError
+        If it cannot be decoded.
+    """
+    if one.value is not None:
+        return one.value, one.repairs
+    if not one.mended:
+        again = Scan()
+        read(text[one.start : one.end], 0, again, {})
+        one = again.objects[-1]
+    return DECODER.decode(one.mended), one.repairs
+
+
+def unwrap(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what a wrapper such as ``{"verdict": {…}}`` holds."""
+    while len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        value = inner
+    return value
+
+
 class DuplicateKeyError(ValueError):
     """An object gives a key twice."""
 
@@ -238,3 +264,27 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # Line ends inside strings are let pass: models write them, and what they mean is clear.
 DECODER = json.JSONDecoder(object_pairs_hook=_pairs, strict=False)
+
+
+_FENCES: Final = (("```json", "```"), ("```", "```"), ("```JSON", "```"))
+_SCAN: Final = json.JSONDecoder(object_pairs_hook=tuple, strict=False).scan_once  # type: ignore[attr-defined]  # not in the stubs
+
+
+def sole_object(text: str) -> dict[str, Any] | None:
+    """Decode a text that is one strict JSON object, bare or in a fence, as most answers are; None for all else.
+
+    An object inside the object is left as a tuple of pairs, so that no call back from C is needed to see a key given twice.
+    """
+    start = 0 if text[:1] == "{" else text.find("{", 0, 40)
+    if start < 0:
+        return None
+    try:
+        pairs, end = _SCAN(text, start)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    if start or end != len(text):
+        around = text[:start].strip(), text[end:].strip()
+        if around != ("", "") and around not in _FENCES:
+            return None
+    value = dict(pairs)
+    return value if len(value) == len(pairs) else None

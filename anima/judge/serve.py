@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,25 +129,24 @@ def serve(host: str = "127.0.0.1", port: int = PORT, judge: str | Judge = "ollam
     uvicorn.run(app, host=host, port=port, limit_concurrency=_CALLS, log_level="warning", server_header=False)
 
 
+@dataclass(frozen=True)
 class _Service:
     """What the endpoints share."""
 
-    def __init__(
-        self,
-        judge: Judge,
-        instrument: Instrument | None,
-        lang: NotesLang,
-        options: Options | None,
-        max_body: int,
-        time_limit: float,
-    ) -> None:
-        self.judge, self._given, self.lang, self.options = judge, instrument, lang, options
-        self.max_body = require_int(max_body, "max_body", low=1)
-        self.time_limit = require_number(time_limit, "time_limit", low=0, open_low=True)
+    judge: Judge
+    given: Instrument | None
+    lang: NotesLang
+    options: Options | None
+    max_body: int
+    time_limit: float
+
+    def __post_init__(self) -> None:
+        require_int(self.max_body, "max_body", low=1)
+        require_number(self.time_limit, "time_limit", low=0, open_low=True)
 
     @property
     def instrument(self) -> Instrument:
-        return self._given or default_instrument()
+        return self.given or default_instrument()
 
     def answer(self, work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that ends in time, ends when its caller has gone, and turns errors into reasons."""

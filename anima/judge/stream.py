@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get
 from anima.authenticity.analysis import Analysis
 from anima.checks import require_choice, require_text
 from anima.errors import AnimaError, InputError, JudgeError
-from anima.judge.ask import failed_call, make_receipt, read_verdict
-from anima.judge.events import Event, Result, Shown
+from anima.judge.ask import nothing_to_judge, read_answer
+from anima.judge.events import Event, Shown
 from anima.judge.prompt import NotesLang, judge_request, refine_request
-from anima.judge.refine import Refinement, refine
+from anima.judge.refine import Refinement, read_refinement, refine
 from anima.judge.request import Options, Request
 from anima.judge.resolve import Judge, get_judge, judge_name
 from anima.judge.rules import rules_verdict
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from anima.authenticity import Instrument
     from anima.judge.client import Client
     from anima.judge.decode import Delta
-    from anima.judge.request import Completion
 
 Mode = Literal["both", "analyze", "refine"]
 
@@ -91,7 +90,7 @@ def stream(
     that in a field of its own; only what stands before a closing tag without an opening one is shown as part of the answer
     (nobody could know), and put right in the verdict. Proof: ``test_any_cut_gives_the_unstreamed_verdict``.
     """
-    return _drive(_script(_Case.checked(response, question, judge, mode, instrument, lang, options)))
+    return _drive(_script(_Case(response, question, get_judge(judge), mode, instrument, lang, options or Options())))
 
 
 def astream(
@@ -105,7 +104,7 @@ def astream(
     options: Options | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Judge one reply under asyncio; as :func:`stream`. Cancelling the task that waits closes the connection, too."""
-    return _adrive(_script(_Case.checked(response, question, judge, mode, instrument, lang, options)))
+    return _adrive(_script(_Case(response, question, get_judge(judge), mode, instrument, lang, options or Options())))
 
 
 def collect(events: Iterable[Event]) -> Streamed:
@@ -113,13 +112,9 @@ def collect(events: Iterable[Event]) -> Streamed:
     found: dict[str, Any] = {}
     for event in events:
         if event.result is not None:
-            found[field_of(event.result)] = event.result
+            kind = {Analysis: "analysis", Refinement: "refinement"}.get(type(event.result), "verdict")
+            found[kind] = event.result
     return Streamed(**found)
-
-
-def field_of(result: Result) -> str:
-    """Return which field of :class:`Streamed` a result belongs to."""
-    return "analysis" if isinstance(result, Analysis) else "refinement" if isinstance(result, Refinement) else "verdict"
 
 
 # ---- the order of things, without input or output, so that the blocking and the async twin share it
@@ -140,7 +135,7 @@ _Script: TypeAlias = "Generator[_Step, Any, None]"
 
 @dataclass(frozen=True)
 class _Case:
-    response: str
+    response: str | None
     question: str | None
     judge: Judge
     mode: Mode
@@ -148,28 +143,18 @@ class _Case:
     lang: NotesLang
     options: Options
 
-    @classmethod
-    def checked(
-        cls,
-        response: str | None,
-        question: str | None,
-        judge: str | Judge,
-        mode: Mode,
-        instrument: Instrument | None,
-        lang: NotesLang,
-        options: Options | None,
-    ) -> _Case:
-        require_choice(mode, "mode", get_args(Mode))
-        require_choice(lang, "lang", get_args(NotesLang))
-        if question is not None:
-            require_text(question, "question")
-        if mode == "refine" and not (question or "").strip():
+    def __post_init__(self) -> None:
+        require_choice(self.mode, "mode", get_args(Mode))
+        require_choice(self.lang, "lang", get_args(NotesLang))
+        if self.question is not None:
+            require_text(self.question, "question")
+        if self.mode != "refine":
+            require_text(self.response, "response")
+        elif not (self.question or "").strip():
             raise InputError("question is required for refine: it is what gets rewritten")
-        reply = "" if mode == "refine" else require_text(response, "response")
-        return cls(reply, question, get_judge(judge), mode, instrument, lang, options or Options())
 
     def analyze(self) -> Analysis:
-        return (self.instrument or default_instrument()).analyze(self.response, self.question)
+        return (self.instrument or default_instrument()).analyze(self.response or "", self.question)
 
 
 def _script(case: _Case) -> _Script:
@@ -187,9 +172,7 @@ def _script(case: _Case) -> _Script:
 def _judge(case: _Case, analysis: Analysis) -> _Script:
     name, judge = judge_name(case.judge), case.judge
     if not analysis.steps:
-        reason = f"no sentence to judge: {analysis.note or 'empty reply'}"
-        receipt = make_receipt(name, "judge", case.lang, case.options)
-        yield _ending(Unscored(reason, receipt=receipt, kind="not_applicable"))
+        yield _ending(nothing_to_judge(analysis, name, case.lang, case.options))
         return
     yield Event("judge_loading", {"status": "loading", "model": name})
     if isinstance(judge, str):
@@ -198,44 +181,27 @@ def _judge(case: _Case, analysis: Analysis) -> _Script:
     shown = Shown()
     answer = yield _Call(judge, judge_request(analysis, lang=case.lang, options=case.options), shown.take)
     yield from shown.end()
-    if isinstance(answer, JudgeError):
-        yield _ending(failed_call(answer, make_receipt(name, "judge", case.lang, case.options)))
-    else:
-        yield _ending(read_verdict(analysis, answer, lang=case.lang, options=case.options))
+    yield _ending(read_answer(analysis, answer, name, case.lang, case.options))
 
 
 def _refine(case: _Case, question: str) -> _Script:
-    judge: Any = case.judge
-    yield Event("refine_loading", {"status": "loading", "model": judge_name(case.judge)})
-    if not isinstance(judge, str):
+    judge = case.judge
+    yield Event("refine_loading", {"status": "loading", "model": judge_name(judge)})
+    if isinstance(judge, str):
+        refinement = refine(question, judge=judge, lang=case.lang)
+    else:
         request = refine_request(question, lang=case.lang, options=case.options)
-        judge = _Answered(judge.model, (yield _Call(judge, request, lambda _: ())))
-    refinement = refine(question, judge=judge, lang=case.lang, options=case.options)
+        answer = yield _Call(judge, request, lambda _: ())
+        refinement = read_refinement(question, answer, case.lang, case.options)
     row = json_ready(refinement.redacted().to_dict())
     names = ("original_question", "refined_question", "refinement_reasoning", "patterns_blocked", "judge_thinking")
     yield Event("refine_complete", {key: row[key] for key in (*names, "fallback", "note", "receipt")}, refinement)
 
 
-class _Answered:
-    """A client whose answer has already come."""
-
-    def __init__(self, model: str, answer: Completion | JudgeError) -> None:
-        self.model, self._answer = model, answer
-
-    def complete(self, _: Request) -> Completion:
-        if isinstance(self._answer, JudgeError):
-            raise self._answer
-        return self._answer
-
-
 def _drive(script: _Script) -> Generator[Event, None, None]:
     answer: Any = None
     with closing(script):
-        while True:
-            try:
-                step = script.send(answer)
-            except StopIteration:
-                return
+        while (step := _next(script, answer)) is not None:
             answer = None
             if isinstance(step, Event):
                 yield step
@@ -254,11 +220,7 @@ def _drive(script: _Script) -> Generator[Event, None, None]:
 async def _adrive(script: _Script) -> AsyncGenerator[Event, None]:
     answer: Any = None
     with closing(script):
-        while True:
-            try:
-                step = script.send(answer)
-            except StopIteration:
-                return
+        while (step := _next(script, answer)) is not None:
             answer = None
             if isinstance(step, Event):
                 yield step
@@ -273,6 +235,13 @@ async def _adrive(script: _Script) -> AsyncGenerator[Event, None]:
                     answer = error
             else:
                 answer = await asyncio.to_thread(_result, step)
+
+
+def _next(script: _Script, answer: Any) -> _Step | None:
+    try:
+        return script.send(answer)
+    except StopIteration:
+        return None
 
 
 def _result(work: Callable[[], Any]) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-from anima.judge.sanitize import sanitize
+from anima.judge.sanitize import redacted, sanitize
 from anima.stats import Presentable, json_ready
 
 if TYPE_CHECKING:
@@ -81,13 +81,7 @@ class _Outcome(Presentable):
 
     def redacted(self) -> Self:
         """Return a copy whose texts went through :func:`~anima.judge.sanitize.sanitize`; for pages and logs, not for analysis."""
-        changes: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            if isinstance(value, str):
-                changes[name] = sanitize(value)
-            elif isinstance(value, tuple):
-                changes[name] = tuple(map(sanitize, value))
-        return replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
+        return redacted(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: the fields, and those of the receipt behind them."""

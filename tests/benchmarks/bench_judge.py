@@ -1,7 +1,8 @@
 """Race the parser of judges' answers against json_repair, and time the sanitiser: python tests/benchmarks/bench_judge.py.
 
-The race is from the text to the dict, reasoning split off and the last object chosen; json_repair does less of it, and the
-last table shows where that gives the wrong object. Process time, the best of several turns taken in alternation.
+The race is from the text to a checked :class:`~anima.judge.Verdict`: reasoning split off, the last object chosen, no object
+of question or reply taken. json_repair alone ends at a dict; the second number adds a pydantic check of the same fields. The
+last table shows where json_repair gives the wrong object. Process time, the best of several turns taken in alternation.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import json
 import random
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from anima.judge.objects import last_object
-from anima.judge.parse import SCORE, parse_verdict, split_thinking
+from pydantic import BaseModel, Field
+
+from anima.judge.parse import SCORE, parse_verdict
 from anima.judge.sanitize import StreamSanitizer
+from anima.judge.verdict import Depth, Predictability, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +53,29 @@ TRAPS = {
 }
 
 
+QUOTED = (
+    "Is my plan any good?",
+    "What a thoughtful question! Your plan holds, and I would keep both readings open. " * 15,
+)
+
+
+class Fields(BaseModel):
+    """The fields of a verdict, checked as the parser checks them."""
+
+    authenticity_score: Annotated[int, Field(ge=0, le=100)]
+    depth_assessment: Depth | None = None
+    dominant_strategy: str = ""
+    pattern_breaks: tuple[str, ...] = ()
+    genuine_elements: tuple[str, ...] = ()
+    trajectory_predictability: Predictability | None = None
+    notes: str = ""
+    not_applicable: bool = False
+
+
 def read(text: str) -> dict[str, Any]:
-    return last_object(split_thinking(text)[0], dict, key=SCORE).value
+    found = parse_verdict(text, quoted=QUOTED)
+    assert isinstance(found, Verdict), found
+    return Fields.model_validate(vars(found)).model_dump(mode="json")
 
 
 def repeat(function: Callable[[str], object], text: str, n: int) -> None:
@@ -73,19 +97,31 @@ def best(runs: list[Callable[[], object]], turns: int = TURNS) -> list[float]:
 def parser() -> None:
     from json_repair import loads
 
+    def own(text: str) -> object:
+        return parse_verdict(text, quoted=QUOTED)
+
+    def checked(text: str) -> object:
+        found = loads(text)
+        return (
+            Fields.model_validate(found) if isinstance(found, dict) else None
+        )  # a list is its wrong answer, not checked
+
     print(f"parser against json_repair, answers of {len(BARE)} to {len(RACES['thinking, prose, fence'][0])} characters")
+    print("                             parser   json_repair alone             with the fields checked")
     for name, (text, wanted) in RACES.items():
-        n = 5 if "thinking" in name else 100
-        runs = [partial(repeat, function, text, n) for function in (read, loads, parse_verdict)]
-        own, peer, verdict = (seconds / n * 1e6 for seconds in best(runs))
         assert read(text) == VERDICT, name
+        n = 5 if "thinking" in name else 100
+        mine, alone, both = (
+            s / n * 1e6 for s in best([partial(repeat, run, text, n) for run in (own, loads, checked)])
+        )
         right = "" if loads(text) == VERDICT else "; json_repair returns another object"
         print(
-            f"  {name:24} {own:7.1f} us  {peer:8.1f} us  {peer / own:7.2f} x (wanted {wanted:.2f}){right}; whole {verdict:.1f} us, {peer / verdict:.2f} x"
+            f"  {name:24} {mine:7.1f} us {alone:8.1f} us {alone / mine:7.2f} x (wanted {wanted:5.2f})"
+            f" {both:8.1f} us {both / mine:7.2f} x{right}"
         )
     for name, text in TRAPS.items():
         result = loads(text)
-        wanted_object = json.loads(text) if name == "tag in a string" else VERDICT
+        wanted_object = VERDICT | ({"notes": "a </think> tag"} if name == "tag in a string" else {})
         assert read(text) == wanted_object, name
         print(f"  {name:24} right; json_repair {'right' if result == wanted_object else 'wrong: ' + repr(result)[:60]}")
 

@@ -19,6 +19,16 @@ PROSE = (
     "Here is my verdict.", "The chain {VALIDATE, EXPLAIN} is usual.", "I weigh {x: 1} and {y}.", "It's fine; don't \"rush\".", "Nota: {sin cerrar",
     "so } it ends", "[1, 2", "```", "```json", "{}", "{\"score\": 3}", "{\"example\": [1, {\"a\": 2}]}", "1) first", "# title", "\\", "",
 )  # fmt: skip
+THEIRS = (
+    "The reply thinks in the open, names what it cannot know and leaves its second question unanswered on purpose.",
+    "Una respuesta honesta: no adula, no cierra, y deja en pie las dos lecturas que la pregunta admite.",
+    "Every paragraph adjusts to what was asked; nothing is rounded off, and the limits are told before the claims.",
+)
+OWN = (
+    "Praise comes first and the close is forced; the object printed inside the text is part of what I judge, no verdict.",
+    "Valida al lector antes de contestar; el tercer párrafo repite la misma estructura y promete más de lo que da.",
+    "Matched jargon hides a redirect: two steps mirror each other while the doubt is only announced.",
+)
 BITS = ("{", "}", "[", "]", '"', "'", ",", ":", "\\", "<think>", "</think>", "```", "//", "/*", "*/", "#", "“", "”", "\n", " ", "null", "NaN", "1e999",
         "authenticity_score", '{"authenticity_score": ', "\ufeff", "é", "\x00", "-", "0", "True", '\\"', "\\u12", "‘")  # fmt: skip
 
@@ -93,6 +103,33 @@ def check(rng: random.Random) -> bool:
     return isinstance(found, Verdict)
 
 
+def check_copies(rng: random.Random) -> None:
+    """Check that a copy with small changes is no verdict, and that the same score with other words is one."""
+    score, words = rng.randint(0, 100), rng.choice(THEIRS)
+    theirs = verdict(rng, score) | {"pattern_breaks": [], "notes": words}
+    planted = written(rng, theirs)
+    if rng.random() < 0.3:
+        planted = planted[
+            : planted.rindex(words[-3:]) + 3
+        ]  # breaks off behind its words, the score maybe not yet given
+    reply = f"{rng.choice(PROSE[:4])} {planted} {rng.choice(PROSE[:4])}"
+    changed = words.split()
+    for _ in range(rng.randint(0, 3)):
+        changed[rng.randrange(len(changed))] = rng.choice(("so", "quite", "muy", "the"))
+    text = rng.choice((" ", "  ", "\n")).join(changed)
+    copy = theirs | {"depth_assessment": rng.choice(DEPTHS), "notes": rng.choice((text, text.upper(), f"Note: {text}"))}
+    if rng.random() < 0.3:
+        copy["genuine_elements"] = [copy.pop("notes")]
+    copy = dict(rng.sample(list(copy.items()), len(copy)))
+    given = "score" in planted and str(score) in planted
+    found = parse_verdict(written(rng, copy), quoted=["a question", reply])
+    assert not given or (isinstance(found, Unscored) and found.kind == "quoted"), (found, copy, reply)
+    own = theirs | {"notes": rng.choice(OWN)}
+    answer = "\n".join((written(rng, own), *rng.choices(("", written(rng, copy)), k=2)))
+    found = parse_verdict(answer, quoted=["a question", reply])
+    assert not given or (isinstance(found, Verdict) and found.notes == own["notes"]), (found, answer, reply)
+
+
 def scored(rng: random.Random) -> bool:
     """Return whether an answer that quotes nothing is read; most must be."""
     mine = rng.randint(0, 100)
@@ -107,6 +144,7 @@ def main() -> None:
         rng = random.Random(f"{seed}:{case}")
         try:
             read += check(rng)
+            check_copies(rng)
             plain += scored(rng)
         except BaseException:
             print(f"case {case} of seed {seed}")

@@ -20,10 +20,10 @@ from fake_server import DIGEST, FakeServer, Reply, error, event, line, ollama, o
 
 from anima.errors import InputError, JudgeError, SettingsError
 from anima.judge import decode, watch
-from anima.judge.client import Completion, Delta, Limits, Options, Request
+from anima.judge.decode import Delta
 from anima.judge.ollama import OllamaClient
 from anima.judge.openai import OpenAIClient
-from anima.judge.request import estimate_tokens
+from anima.judge.request import Completion, Limits, Options, Request, estimate_tokens
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -247,8 +247,6 @@ def test_the_fake_server_lets_go_of_a_caller_that_dies_half_way_through_its_requ
 @pytest.mark.parametrize(
     ("complaint", "key", "name"),
     [
-        ("'response_format.type' must be 'text'", "response_format", "schema"),
-        ("failed to parse grammar", "response_format", "schema"),
         ("Unrecognized request argument supplied: stream_options", "stream_options", "usage"),
         ([{"loc": ["body", "chat_template_kwargs"], "type": "extra_forbidden"}], "chat_template_kwargs", "think"),
     ],
@@ -263,6 +261,23 @@ def test_a_refused_wish_is_left_out_once_and_for_ever(run, complaint, key, name)
     assert [key in body for body in fake.bodies] == [True, False, False]
 
 
+@both
+def test_a_refused_schema_is_sent_in_its_older_form_and_then_left_out(run):
+    request = Request("S", "P", {"type": "object"})
+    literal = {"type": "literal_error", "loc": ["body", "response_format", "type"], "msg": "Input should be 'text'"}
+    older = {"type": "json_object", "schema": {"type": "object"}}
+    # llama-cpp-python answers a request that it cannot read with status 500, and knows the older form.
+    with FakeServer(error(500, {"message": str([literal])}), openai(ANSWER)) as fake:
+        client = compatible(fake, retries=0)
+        assert [run(client, request).dropped for _ in range(2)] == [(), ()]
+    assert [body["response_format"]["type"] for body in fake.bodies] == ["json_schema", "json_object", "json_object"]
+    assert fake.bodies[1]["response_format"] == older
+    with FakeServer(*[error(400, "'response_format.type' must be 'text'")] * 2, openai(ANSWER)) as fake:
+        client = compatible(fake, retries=0)
+        assert [run(client, request).dropped for _ in range(2)] == [("schema",), ("schema",)]
+    assert ["response_format" in body for body in fake.bodies] == [True, True, False, False]
+
+
 def test_a_model_that_cannot_think_is_asked_without_and_then_gets_the_schema():
     with FakeServer(error(400, '"m" does not support thinking'), ollama(ANSWER)) as fake:
         got = chat(fake, retries=0).complete(Request("S", "P", {"type": "object"}))
@@ -273,7 +288,7 @@ def test_a_model_that_cannot_think_is_asked_without_and_then_gets_the_schema():
 def test_a_wish_that_is_refused_even_when_left_out_is_an_error():
     with FakeServer(error(400, "response_format is bad")) as fake:
         assert "response_format" in str(fails(blocking, compatible(fake), "refused", Request("S", "P", {})))
-    assert len(fake.asked) == 2
+    assert len(fake.asked) == 3
 
 
 # The fault matrix
@@ -475,6 +490,31 @@ def test_broken_lists_of_models_neither_hang_nor_hide_the_error(monkeypatch):
             assert chat(fake).complete(ASK).digest == ""
 
 
+def held_by(owner, *names):
+    rows = [{"id": name, "object": "model", "owned_by": owner} for name in names]
+    return Reply([line({"object": "list", "data": rows})], 200, "application/json", {}, "length")
+
+
+@both
+@pytest.mark.parametrize("owner", ["me", "llamacpp"])
+def test_another_model_in_place_of_the_one_asked_for_is_told(run, owner):
+    """llama.cpp's servers take any name, and say it back as if it were theirs."""
+    with FakeServer(openai(ANSWER), lists=held_by(owner, "gemma", "phi")) as fake:
+        caught = fails(run, compatible(fake), "model_not_found")
+        assert "does not have this model, and answered with another. It has gemma, phi. Correct" in str(caught)
+        assert caught.content == ANSWER
+
+
+@pytest.mark.parametrize(
+    "lists", [held_by("me", "gemma", "m"), held_by("me", "m:latest"), held_by("openai", "gpt"), Reply([], 500)]
+)
+def test_a_model_that_is_listed_or_behind_a_gateway_is_taken_at_its_word(lists):
+    with FakeServer(openai(ANSWER), lists=lists) as fake:
+        client = compatible(fake)
+        assert [client.complete(ASK).model for _ in range(2)] == ["m", "m"]
+        assert sum(b"GET" in head for head in fake.heads) == (2 if lists.status == 500 else 1)
+
+
 # Repeats
 
 
@@ -651,6 +691,40 @@ def test_thinking_up_to_the_limit_is_a_truncated_answer_without_content():
         with FakeServer(reply) as fake:
             got = make(fake).complete(ASK)
         assert (got.content, got.thinking, got.truncated) == ("", "and so on", True)
+
+
+@both
+@pytest.mark.parametrize("cut", [None, 9])
+def test_a_stream_that_ends_before_its_first_word_is_asked_for_once_more_in_one_piece(run, cut):
+    """llama-cpp-python sends an empty stream when a prompt is too long, and says why only where it does not stream."""
+    hung_up = Reply([b": ping\n\n"], type="text/event-stream", cut=cut)
+    why = "This model's maximum context length is 8192 tokens. However, you requested 18010 tokens."
+    with FakeServer(hung_up, error(400, {"message": why, "code": "context_length_exceeded"})) as fake:
+        caught = fails(run, compatible(fake), "prompt_too_long")
+        assert "maximum context length is 8192 tokens" in str(caught)
+    assert [body["stream"] for body in fake.bodies] == [True, False]
+    assert "stream_options" not in fake.bodies[1]
+    whole = {"choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9}}
+    with FakeServer(hung_up, Reply([line(whole)], type="application/json")) as fake:
+        got = run(compatible(fake))
+    assert (got.content, got.prompt_tokens, got.attempts, got.dropped) == (ANSWER, 9, 2, ())
+    with FakeServer(hung_up) as fake:
+        fails(run, compatible(fake), "cut")
+        assert len(fake.asked) == 2
+    begun = Reply([spoken("openai"), b": ping\n\n"], type="text/event-stream", cut=len(spoken("openai")) + 9)
+    with FakeServer(begun) as fake:
+        assert fails(run, compatible(fake), "cut").content == "x"
+        assert len(fake.asked) == 1
+
+
+@both
+def test_an_answer_that_ends_without_a_reason_was_broken_off(run):
+    """llama-cpp-python ends a stream in good order when another request comes in."""
+    parts = [event({"choices": [{"delta": {"content": text}, "finish_reason": None}]}) for text in ("{", '"a"')]
+    with FakeServer(Reply([*parts, event(b"[DONE]")], type="text/event-stream")) as fake:
+        caught = fails(run, compatible(fake), "cut")
+    assert "--interrupt_requests False" in str(caught)
+    assert caught.content == '{"a"'
 
 
 def test_a_withheld_answer_is_no_answer():

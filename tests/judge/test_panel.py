@@ -108,6 +108,11 @@ def test_one_judge(analyses):
     assert (totals["prompt_tokens"], totals["output_tokens"], totals["seconds"]) == (3000, 300, 4.5)
     assert totals["usd"] == pytest.approx(3 * (1000 * 1 + 100 * 10) / 1e6)
     assert panel.summary() == "3 judgements of 3 replies by a:1b: 0 unscored (0.0%), 3,300 tokens, 0.01 US dollars."
+    by_rules = judge_panel(analyses, "rules", progress=False).summary()
+    assert "tokens not counted" in by_rules
+    assert "0 tokens" not in by_rules
+    one = judge_panel({"r0": analyses["r0"]}, "rules", progress=False).summary()
+    assert one.startswith("1 judgement of 1 reply by the rules")
     assert json.dumps(panel.to_dict())
     assert "mean authenticity" in panel._repr_html_()
 

@@ -78,7 +78,7 @@ def test_the_cases_are_none_of_the_golden_replies():
 @pytest.mark.parametrize("lang", ["en", "es"])
 def test_the_instrument_reads_the_cases_as_they_are_annotated(lang):
     scores = [anima.analyze(case[lang]["reply"], case[lang]["question"]) for case in prompt_texts()["case"]]
-    assert [found.managed_share >= 0.5 for found in scores] == [True, True, True]
+    assert [found.trajectory.control_density_all >= 0.5 for found in scores] == [True, True, True]
 
 
 def test_the_schema_asks_for_what_a_verdict_holds():
