@@ -15,14 +15,13 @@ import anima
 from anima.authenticity.model import Model
 from anima.authenticity.profiles import profile_name
 from anima.authenticity.reference import Reference
-from anima.card import card_problems
+from anima.card import card_problems, health_words
 from anima.corpora import load_corpus, registry
 from anima.embedding import get_embedder
 from anima.errors import AnimaError, DataError, DataWarning
 from anima.findings import compare_findings, published_findings, read_finding
-from anima.findings.history import history_problems, read_history
+from anima.findings.history import history_problems, published_report, read_history
 from anima.findings.receipt import make_receipt
-from anima.metaeval import judge_sentinel_report
 from anima.settings import corpora_dir, data_path, env, user_cache_dir
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def check_results(root: Path, rerun: Path | None = None) -> list[HealthRow]:
         rows += [_receipt(finding), _reproduced(name, finding, folder, rerun is None)]
     rows.append(_history(root, findings))
     try:
-        problems = card_problems()
+        problems = card_problems(root / "book" / "results")
     except AnimaError as error:
         problems = [str(error)]
     rows.append(HealthRow("capability card", "failed" if problems else "ok", "; ".join(problems) or "fits the results"))
@@ -229,7 +228,6 @@ def _history(root: Path, findings: Mapping[str, Finding]) -> HealthRow:
     problems = history_problems(history, findings, (root / "book" / "changelog.md").read_text(encoding="utf-8"))
     if problems:
         return HealthRow(title, "failed", "; ".join(problems))
-    # An unchanged number leaves no line, so that the age of a detector's newest line says nothing of its health.
-    report = judge_sentinel_report(history, thresholds={"stale_after_days": None})
-    said = f"{len(history)} lines of {len(report.judges)} detectors, the newest of {report.as_of or 'no day'}"
+    report = published_report(history)
+    said = f"{len(history)} lines, the newest of {report.as_of or 'no day'}. {health_words(report)}"
     return HealthRow(title, "ok", said)

@@ -17,11 +17,13 @@ from rich.console import Console
 from anima import cli
 from anima.card import build_card, card_html, card_markdown, card_page, card_rich, current_card, write_card
 from anima.card.build import health_words
+from anima.card.render import HEAD, _span
 from anima.card.rows import rules_judge
 from anima.findings import Claim, Finding, Material, Measurement, published_findings
+from anima.findings.history import Standing, published_report, read_history, series, snapshots
 from anima.lexicon import ledger
-from anima.metaeval import judge_sentinel_report, validate_sentinel_snapshot
-from anima.settings import data_path
+from anima.metaeval import validate_sentinel_snapshot
+from anima.settings import data_path, results_dir
 from anima.stats import Estimate
 from anima.stats.agreement import share_estimate
 
@@ -61,13 +63,14 @@ def altered(findings, rng):
     return changed
 
 
-def shown(number):
-    return f"{round(number, 2) + 0.0:.2f}".replace("-", "−")
+def shown(number, digits=2):
+    return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def numbers_of(estimate):
     ends = [estimate.low, estimate.high] if estimate.has_interval else []
-    return {shown(x) for x in (estimate.value, *ends)} | {f"{estimate.n:,}"}
+    numbers = (estimate.value, *ends)
+    return {shown(x) for x in numbers} | {shown(x, 3) for x in numbers} | {f"{estimate.n:,}"}
 
 
 def table_numbers(text):
@@ -128,7 +131,8 @@ def test_no_number_is_typed_by_hand(seed):
 
 def test_first_cells_hold_only_digits_of_findings_and_ledger():
     made, findings = card(), published_findings()
-    known = " ".join([c.text for f in findings.values() for c in f.claims] + [f.title for f in findings.values()])
+    known = " ".join(f"{c.text} {c.basis}" for f in findings.values() for c in f.claims)
+    known += " ".join(f.title for f in findings.values())
     known += " ".join(m.key for f in findings.values() for m in f.measurements) + " ".join(ledger()["note"])
     for section in made.sections:
         for row in section.rows:
@@ -229,34 +233,72 @@ def test_claims_that_do_not_stand_are_blind_spots():
         Claim("Stands.", "markers/F1", 0.1),
     ]
     rows = card(small(0.6, 0.5, 0.7, 0.1, claims=claims), rules=None).sections[1].rows
-    found = [(row.title, row.verdict, row.evidence) for row in rows if row.group == "Claims that do not stand"]
-    assert found == [("Refuted.", "fails", "refuted"), ("Open.", "undecided", "constructed")]
+    found = [(row.group, row.title, row.verdict, row.evidence) for row in rows if row.group.startswith("Claims that ")]
+    assert found == [
+        ("Claims that fail", "Refuted.", "fails", "refuted"),
+        ("Claims that are undecided", "Open.", "undecided", "constructed"),
+    ]
 
 
 def test_dates_and_stamp_come_from_the_history():
     line = {"judgeId": "embedding_pipeline/x/kappa", "judgeModel": "m", "metrics": {"calibrationKappa": 0.2}}
+    line["interval"] = {"calibrationKappa": [0.1, 0.3]}
     history = [validate_sentinel_snapshot(line | {"at": f"2026-01-0{day}T00:00:00Z"}) for day in (2, 5, 3)]
     made = card(small(0.6, 0.5, 0.7, 0.1), rules=None, history=history)
     assert {row.date for row in made.sections[0].rows if row.estimate.defined} == {"2026-01-05"}
     assert made.stamp.health == "alarmed"
-    assert "below the sentinel" in card_html(made)
+    assert "“Alarmed” means" in card_html(made)
 
 
-@pytest.mark.parametrize("n", [1, 2])
-def test_one_is_not_several(n):
+def kappa_line(judge, value, low, high):
+    """Return a line of the history."""
+    metrics = {"metrics": {"calibrationKappa": value}, "interval": {"calibrationKappa": [low, high]}}
+    return validate_sentinel_snapshot({"judgeId": judge, "judgeModel": "m", "at": "2026-01-05T00:00:00Z"} | metrics)
+
+
+def test_health_counts_each_series_once_and_by_its_whole_interval():
     lines = [
-        validate_sentinel_snapshot(
-            {"judgeId": f"embedding_pipeline/{i}/kappa", "judgeModel": "m", "at": "2026-01-05T00:00:00Z"}
-            | {"metrics": {"calibrationKappa": 0.2}}
-        )
-        for i in range(n)
+        kappa_line("kappa_revalidation/casino/x/phrases/kappa", 0.3, 0.2, 0.35),
+        kappa_line("casino_recall/x/phrases/kappa", 0.3, 0.2, 0.35),  # the same detector, label and corpus
+        kappa_line("kappa_revalidation/casino/y/phrases/kappa", 0.3, 0.2, 0.45),  # reaches over the floor
+        kappa_line("casino_recall/y/head/kappa", 0.6, 0.5, 0.7),
+        kappa_line("casino_recall/macro/head/kappa", 0.2, 0.1, 0.3),  # a mean of labels
     ]
-    said = health_words(judge_sentinel_report(lines, thresholds={"stale_after_days": None}))
-    assert said == (
-        "Of 1 published kappa of a detector on a label, 1 lies below the sentinel's floor."
-        if n == 1
-        else "Of 2 published kappas of a detector on a label, 2 lie below the sentinel's floor."
+    report = published_report(lines)
+    assert [alarm.judge_id for alarm in report.alarms] == ["kappa_revalidation/casino/x/phrases/kappa"]
+    assert report.judges["kappa_revalidation/casino/y/phrases/kappa"] == "unknown"
+    said = health_words(report)
+    assert said.startswith("Of 2 rows of a detector and a label on the page")
+    assert (
+        "0 agree with people above a kappa of 0.4 by their whole interval, 1 lie below it, and 1 are in doubt" in said
     )
+    assert "Other pages publish 1 more, each counted once: 1 above 0.4, 0 below and 0 in doubt." in said
+    assert published_report(lines[3:4]).health == "unknown"  # one line is too few to tell a change
+    assert health_words(published_report([])) == "No detector is watched yet."
+
+
+def test_page_and_card_say_the_same_counts():
+    made, page = card(history=read_history(results_dir())), published_findings()["kappa_revalidation"]
+    doubtful, rows = page.records["doubtful"], page.records["raters"]
+    below = sum(row["high"] < 0.4 for row in rows)
+    told = Standing(len(rows) - below - len(doubtful), below, len(doubtful)).told(0.4)
+    assert f"Of {len(rows)} rows of a detector and a label" in made.health
+    assert told in made.health
+    published = {
+        item.judge_id: item.measured("calibrationKappa")[0]
+        for finding in published_findings().values()
+        for item in snapshots(finding, "2026-01-05T00:00:00Z")
+    }
+    of = {}
+    for judge, value in published.items():
+        assert of.setdefault(series(judge), value) == value, judge  # one series, one number
+    assert len(of) < len(published)
+
+
+def test_two_decimals_become_three_where_they_show_no_width():
+    assert [_span(Estimate("x", *ends)) for ends in ((0.001, 0.0, 0.004), (0.01, 0.004, 0.021), (-0.0004, -0.003, 0.002))] == [
+        "0.001 [0.000, 0.004]", "0.01 [0.00, 0.02]", "0.000 [−0.003, 0.002]",
+    ]  # fmt: skip
 
 
 def test_no_two_rows_of_the_card_look_alike():
@@ -284,9 +326,31 @@ def test_everything_is_escaped_and_nothing_is_fetched():
 
 
 def test_all_tables_have_one_form():
-    heads = re.findall(r"<thead>.*?</thead>", card_html(card()))
-    assert len(heads) == 4
-    assert len(set(heads)) == 1
+    made = card()
+    tables = re.findall(r"<table><thead>(.*?)</thead><tbody>(.*?)</tbody></table>", card_html(made))
+    assert len(tables) == len(made.sections) == 4
+    for (head, body), section in zip(tables, made.sections, strict=True):
+        rows = [row for row in re.findall(r"<tr.*?</tr>", body) if "colspan" not in row]
+        assert len(rows) == len(section.rows)
+        assert {row.count("<td") for row in rows} == {head.count("<th ")}
+    lines = [line for line in card_markdown(made).split("\n## Receipt")[0].split("\n") if line.startswith("|")]
+    assert len(lines) > sum(len(section.rows) for section in made.sections)
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(HEAD) + 1}
+
+
+def test_the_terminal_says_what_the_page_says():
+    made, page = card(), io.StringIO()
+    Console(file=page, width=120).print(card_rich(made))
+    said = " ".join(page.getvalue().split())
+    for text in (
+        "Do not use it for",
+        *made.uses,
+        *made.avoid,
+        *made.coverage,
+        made.reading,
+        *sum(made.limits.values(), ()),
+    ):
+        assert " ".join(text.split()) in said
 
 
 def test_the_committed_card_is_checked(tmp_path):

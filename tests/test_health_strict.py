@@ -49,7 +49,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "book" / "changelog.md").write_text("# Changelog\n\n- first\n")
     publish(tmp_path, made())
     made().write(tmp_path / "build" / "book" / "notebooks" / "results")
-    monkeypatch.setattr(health, "card_problems", list)
+    monkeypatch.setattr(health, "card_problems", lambda _: [])
     return tmp_path
 
 
@@ -199,9 +199,9 @@ def test_a_result_that_cannot_be_read(root: Path) -> None:
 
 
 def test_a_card_that_does_not_fit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "card_problems", lambda: ["row x is stale"])
+    monkeypatch.setattr(health, "card_problems", lambda folder: [f"row x of {folder} is stale"])
     assert states(root) == ALL_WELL | {"capability card": "failed"}
-    assert "row x is stale" in details(root)
+    assert f"row x of {root / 'book' / 'results'} is stale" in details(root)
 
 
 _AHEAD = """
@@ -216,7 +216,7 @@ class Ahead(plain):
         return plain.fromtimestamp(time.time(), tz)
 datetime.datetime = Ahead
 from anima import health
-health.card_problems = list
+health.card_problems = lambda folder: []
 for row in health.check_results(Path(sys.argv[1])):
     print(row)
 """

@@ -1,6 +1,6 @@
 """The capability card: what the instrument can and cannot do, generated from findings and never written by hand."""
 
-from anima.card.build import build_card, card_problems, current_card, write_card
+from anima.card.build import build_card, card_problems, current_card, health_words, write_card
 from anima.card.model import Card, Row, Section
 from anima.card.render import card_html, card_markdown, card_page, card_rich
 
@@ -15,5 +15,6 @@ __all__ = [
     "card_problems",
     "card_rich",
     "current_card",
+    "health_words",
     "write_card",
 ]

@@ -22,11 +22,12 @@ from anima.card.rows import (
     worst_intents,
 )
 from anima.errors import InputError
+from anima.files import write_whole
 from anima.findings import published_findings, sources_hash
-from anima.findings.history import NAME, read_history
+from anima.findings.history import NAME, RATERS, Standing, ends, published_report, read_history
 from anima.findings.receipt import digest
 from anima.lexicon import ledger
-from anima.metaeval import eval_health_stamp, judge_sentinel_report
+from anima.metaeval import eval_health_stamp
 from anima.settings import data_path, results_dir
 from anima.stats.estimate import json_ready
 
@@ -38,9 +39,8 @@ if TYPE_CHECKING:
     from anima.findings import Finding
     from anima.metaeval import SentinelReport, SentinelSnapshot
 
-#: What one alarm of each kind means, and what several mean.
+#: What one alarm of each kind means, and what several mean; those below the floor are counted by their intervals.
 _ALARMS: Final = {
-    "below-floor": ("lies below the sentinel's floor", "lie below the sentinel's floor"),
     "drop": ("dropped at the last change", "dropped at the last change"),
     "drifting": ("drifts", "drift"),
     "silent-upgrade": (
@@ -97,8 +97,7 @@ def build_card(
         "evasions": evasion_rows(findings.get("evasions"), dates),
         "lexicon": lexicon_rows(evidence),
     }
-    # An unchanged number leaves no line, so that the age of a line says nothing.
-    report = judge_sentinel_report(history, thresholds={"stale_after_days": None})
+    report = published_report(history)
     card = Card(
         title=words["title"],
         purpose=words["purpose"],
@@ -119,22 +118,49 @@ def build_card(
 
 
 def health_words(report: SentinelReport) -> str:
-    """Return in one or two sentences what the sentinel says of all detectors together."""
-    if not (n := len(report.judges)):
+    """Return in a few sentences what the sentinel says of all published kappas together.
+
+    Parameters
+    ----------
+    report
+        Of :func:`anima.findings.history.published_report`.
+    """
+    if not report.judges:
         return "No detector is watched yet."
-    found = Counter(alarm.kind for alarm in report.alarms)
-    said = [f"{number} {_ALARMS[kind][number > 1]}" for kind, number in sorted(found.items())]
-    unknown = len(report.unknown)
-    told = "1 was" if unknown == 1 else f"{unknown} were"
-    return (
-        f"Of {n} published kappa{'s' * (n > 1)} of a detector on a label, {', '.join(said) or 'none raises an alarm'}"
-        + (f"; {told} measured too few times to say whether {'it' if unknown == 1 else 'they'} changed." if unknown else ".")
-    )  # fmt: skip
+    floor = report.thresholds.floor("calibrationKappa") or 0.0
+    newest = {item.judge_id: item for item in report.snapshots}
+    told, (page, others) = (
+        [],
+        ([ends(item) for judge, item in newest.items() if judge.startswith(RATERS) == here] for here in (True, False)),
+    )
+    if page:
+        told.append(
+            f"Of {len(page)} row{'s' * (len(page) > 1)} of a detector and a label on the page “Which detectors agree with people?”, "
+            f"{Standing.of(page, floor).told(floor)}."
+        )
+    if others:
+        above, below, doubt = Standing.of(others, floor)
+        told.append(
+            f"Other pages publish {len(others)}{' more' * bool(page)}, each counted once: {above} above {floor:g}, {below} below "
+            f"and {doubt} in doubt."
+        )
+    if any(alarm.kind == "below-floor" for alarm in report.alarms):
+        told.append(
+            "“Alarmed” means that at least one row lies below: do not rely on that detector for that label. It does not mean "
+            "that a number changed."
+        )
+    found = Counter(alarm.kind for alarm in report.alarms if alarm.kind in _ALARMS)
+    told += [f"{number} {_ALARMS[kind][number > 1]}." for kind, number in sorted(found.items())]
+    if few := len(report.insufficient_history):
+        whole = f"{few} of the {len(newest)}" if few < len(newest) else "All" if few > 1 else "It"
+        told.append(f"{whole} {'was' if few == 1 else 'were'} published too few times to say whether anything changed.")
+    return " ".join(told)
 
 
-def current_card() -> Card:
-    """Return the card of the code and the results that are here."""
-    findings, folder = published_findings(), results_dir() or Path()
+def current_card(folder: Path | None = None) -> Card:
+    """Return the card of the code that is here and of its results; ``folder`` stands for theirs of this installation."""
+    folder = folder or results_dir() or Path()
+    findings = published_findings(folder)
     log, frame = folder / NAME, ledger()
     rules, words = data_path(_RULES).read_bytes(), data_path(_WORDS).read_bytes()
     inputs = {f"result {name}": digest(item.to_dict()) for name, item in findings.items()}
@@ -161,15 +187,12 @@ def current_card() -> Card:
     )
 
 
-def card_problems() -> list[str]:
-    """Return why the committed card no longer describes the code and results that are here; empty when it does."""
-    return current_card().problems()
+def card_problems(folder: Path | None = None) -> list[str]:
+    """Return why the committed card no longer describes the code and the results beside it; empty when it does."""
+    return current_card(folder).problems(folder)
 
 
 def write_card(folder: str | Path) -> Path:
     """Write the current card to ``<folder>/card.json``, whole or not at all, and return its path."""
-    path = Path(folder) / "card.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(current_card().to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
-    return path
+    text = json.dumps(current_card().to_dict(), ensure_ascii=False, indent=1)
+    return write_whole(Path(folder) / "card.json", text + "\n")

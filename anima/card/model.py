@@ -43,6 +43,8 @@ class Row(Presentable):
         Material, and day of the last change in the history ("–" if unknown).
     source
         Finding and measurement.
+    unit
+        What ``n`` of the estimate counts.
     """
 
     group: str
@@ -57,6 +59,7 @@ class Row(Presentable):
     genre: str = ""
     date: str = "–"
     source: str = ""
+    unit: str = ""
 
     @property
     def grade(self) -> str:

@@ -1,4 +1,7 @@
-"""The card on a page, in a notebook, in a terminal: one table form for everything, blind spots as prominent as strengths."""
+"""The card on a page, in a notebook, in a terminal; on each all tables have one form, blind spots as prominent as strengths.
+
+Markdown has a column for each thing (:data:`HEAD`), what is drawn puts them together (:data:`WIDE`).
+"""
 
 from __future__ import annotations
 
@@ -81,8 +84,20 @@ def card_rich(card: Card) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    def listed(title: str, items: Iterable[str]) -> Any:
+        rows = Table(
+            title=f"\n{title}", title_justify="left", title_style="bold", box=None, padding=0, show_header=False
+        )
+        rows.add_column(width=2)
+        rows.add_column(overflow="fold")
+        for item in items:
+            rows.add_row("•", Text(item))
+        return rows
+
     health = Text(f"\nHealth: {card.stamp.health}. {card.health}")
-    parts: list[Any] = [Text(card.title, style="bold"), Text(card.purpose), health, Text(card.stance, style="italic")]
+    parts: list[Any] = [Text(card.title, style="bold"), Text(card.purpose)]
+    parts += [listed(title, items) for title, _, items in _boxes(card)]
+    parts += [health, Text(card.stance, style="italic"), Text(card.reading, style="dim")]
     for section in card.sections:
         table = Table(title=f"\n{section.title}", title_justify="left", title_style="bold", box=None, padding=(0, 1))
         for name, ratio in zip(WIDE, (5, 4, 4, 3), strict=True):
@@ -94,6 +109,8 @@ def card_rich(card: Card) -> Any:
             number += f", n = {n}" if row.estimate.defined else ""
             table.add_row(*map(Text, (row.title, number, f"{verdict}\n{rival}", f"{grade}\n{material}")))
         parts.append(table)
+    parts.append(Text(f"\n{_LIMITS}", style="bold"))
+    parts += [listed(title, items) for title, items in card.limits.items()]
     return Group(*parts, Text(f"\nCard {card.content}"))
 
 
@@ -140,19 +157,24 @@ def _cells(row: Row) -> list[str]:
     """Return the cells after the first as text."""
     estimate, base = row.estimate, row.baseline
     number = f"{estimate.name} {_span(estimate)}" if estimate.defined else estimate.reason
-    rival = f"{_two(base.value)} ({base.name})" if base is not None and base.defined else "–"
+    rival = f"{_number(base.value)} ({base.name})" if base is not None and base.defined else "–"
     verdict = f"{_SIGNS[row.verdict]} {row.verdict}" if row.verdict else "–"
     material = ", ".join(filter(None, (row.language, row.genre))) or "–"
-    return [number, f"{estimate.n:,}" if estimate.n else "–", rival, verdict, row.grade, material, row.date]
+    n = f"{estimate.n:,} {row.unit}".strip() if estimate.n else "–"
+    return [number, n, rival, verdict, row.grade, material, row.date]
 
 
 def _span(estimate: Estimate) -> str:
-    inside = f" [{_two(estimate.low)}, {_two(estimate.high)}]" if estimate.has_interval else ""
-    return f"{_two(estimate.value)}{inside}"
+    """Return value and interval with two decimals; with three where two would show an interval without width."""
+    if not estimate.has_interval:
+        return _number(estimate.value)
+    digits = 3 if round(estimate.low, 2) == round(estimate.high, 2) else 2
+    value, low, high = (_number(x, digits) for x in (estimate.value, estimate.low, estimate.high))
+    return f"{value} [{low}, {high}]"
 
 
-def _two(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # adding 0 makes -0 plain 0
+def _number(value: float, digits: int = 2) -> str:
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")  # adding 0 makes -0 plain 0
 
 
 def _list(items: Iterable[str]) -> str:
@@ -189,7 +211,7 @@ def _table(section: Section) -> str:
             name = f"<small>{e(row.estimate.name)}, n&nbsp;=&nbsp;{n}</small>"
             absent, number = "", f"<b>{e(_span(row.estimate))}</b>{_bar(row)}{name}"
         if row.baseline is not None and row.baseline.defined:
-            rival = f"<small>{_two(row.baseline.value)}, {e(row.baseline.name)}</small>"
+            rival = f"<small>{_number(row.baseline.value)}, {e(row.baseline.name)}</small>"
         note = f"<small>{e(row.note)}</small>" if row.note else ""
         where = "<br>".join(text for text in (material, date) if text != "–")
         body.append(

@@ -44,8 +44,9 @@ def named_row(item: Mapping[str, Any], known: Known, dates: Dates) -> Row:
 
 def _measured(row: Row, found: Measurement, verdict: Verdict, date: str) -> Row:
     """Return a row with a measurement and what is known of it."""
-    taken = {key: getattr(found, key) for key in ("estimate", "baseline", "evidence", "held_out", "language", "genre")}
-    return replace(row, verdict=verdict, date=date, **taken)
+    known = ("estimate", "baseline", "evidence", "held_out", "language", "genre", "unit")
+    taken: dict[str, Any] = {key: getattr(found, key) for key in known}
+    return replace(row, note=" ".join(filter(None, (row.note, found.note))), verdict=verdict, date=date, **taken)
 
 
 def _missing(name: str) -> Estimate:
@@ -108,7 +109,9 @@ def open_claims(findings: Mapping[str, Finding], dates: Dates) -> list[Row]:
             if verdict == "fails":
                 found = replace(found, evidence="refuted")
             note, source = f"From: {finding.title}.", f"{name}: {claim.by}"
-            row = Row("Claims that do not stand", claim.text, note, found.estimate, source=source)
+            note += f" Needed: {claim.basis}." if claim.basis else ""
+            group = "Claims that fail" if verdict == "fails" else "Claims that are undecided"
+            row = Row(group, claim.text, note, found.estimate, source=source)
             rows.append(_measured(row, found, verdict, dates[name]))
     return sorted(rows, key=lambda row: row.verdict != "fails")
 

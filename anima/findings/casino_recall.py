@@ -30,7 +30,8 @@ from anima.detectors import (
     with_context,
 )
 from anima.embedding import CachedEmbedder, get_embedder
-from anima.findings.record import Claim, Finding, Material, Measurement, load_materials, stated
+from anima.findings.record import DESIGN, Claim, Finding, Material, Measurement, load_materials, stated
+from anima.findings.shares import of_label
 from anima.lexicon import learn
 from anima.settings import data_path
 from anima.stats import bootstrap_sums
@@ -63,6 +64,8 @@ GAPS: Final[tuple[tuple[str | None, Statistic, str, str], ...]] = (
     ("elicit-pref", "kappa", PHRASES, HAND), ("promote-coordination", "kappa", PHRASES, HAND), (None, "f1", PHRASES, FEW),
     (None, "f1", BEST, TFIDF), (None, "f1", BEST, PHRASES), (None, "f1", CONTEXT, PLAIN),
 )  # fmt: skip
+#: Why the hand lexicon is not called held out.
+INFORMED: Final = "Some phrases came from an earlier lexicon that was read off this corpus."
 STATED: Final = stated("casino_recall")
 LIMITS: Final = STATED.limits
 _KEY: Final = ["utterance_id", "dialogue_id", "speaker"]
@@ -304,18 +307,23 @@ def record(
             continue
         what = "ten negotiation strategies" if label == "macro" else f"{label} in negotiation"
         base, key = board[trivial, label, statistic], f"{label}/{name}/{statistic}"
-        measurements.append(measured(key, f"{what}, by {name}", estimate, base, held_out=name != HAND))
+        number, unit = of_label(estimate)
+        about: dict[str, Any] = {"held_out": name != HAND, "unit": unit, "note": INFORMED if name == HAND else DESIGN}
+        measurements.append(measured(key, f"{what}, by {name}", number, base, **about))
     told = {claim.by: claim.text for claim in claims}
     for label, statistic, one, other in GAPS:
         key = f"{label or 'macro'}/{statistic}/{one} less {other}"
         gap = cv.difference(one, other, statistic, label)
-        measurements.append(measured(key, told[key], gap, held_out=HAND not in (one, other)))
+        hand = HAND in (one, other)
+        about = {"held_out": not hand, "unit": "messages", "note": f"{DESIGN} {INFORMED}" if hand else DESIGN}
+        measurements.append(measured(key, told[key], gap, **about))
     for name, family in families.items():
         for outcome in OUTCOMES.values():
             key, strongest = f"outcomes/{name}/{outcome}", family.strongest(outcome)
-            measurements.append(measured(key, f"{outcome} of a speaker, from {name}", strongest, tolerance=0.02))
+            told_of = f"{outcome} of a speaker, from {name}"
+            measurements.append(measured(key, told_of, strongest, tolerance=0.02, unit="speakers"))
             if name.endswith(CONSTANT):
-                text = f"Some density goes with {outcome} ({name})"
+                text = f"Some kind of message or phrase goes with {outcome} ({name})"
                 claims.append(Claim(text, key, 0.0, "below" if strongest.value < 0 else "above"))
     return Finding.make(
         "casino_recall",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from anima.findings.shares import counted
 from anima.lexicon import Phrase, PhraseLexicon, scan_many
 from anima.settings import data_path
 from anima.stats import adjust_p, bootstrap_sums, cohen_kappa, confusion_terms, mantel_haenszel
@@ -234,6 +235,8 @@ def trace(corpus: Corpus) -> Changes:
 
 
 STATISTICS: Final = ("precision", "recall", "lift", "kappa")
+#: What each is a share of, in words.
+UNITS: Final = {"precision": "with a hit", "lift": "with a hit", "recall": "that changed", "kappa": ""}
 
 
 def score_words(changes: Changes, *, n_resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
@@ -245,7 +248,8 @@ def score_words(changes: Changes, *, n_resamples: int = 2000, seed: int = 7) -> 
     -------
     DataFrame
         One row per definition, list and statistic, with the ``estimate`` (interval by group), how often the list
-        ``fires`` and ``hits``. Lift is precision over base rate.
+        ``fires`` and ``hits``. Lift is precision over base rate. ``n`` of an estimate: units with a hit (precision, lift),
+        changes (recall), all units (kappa); see :data:`UNITS`.
     """
     rows = []
     for definition in DEFINITIONS:
@@ -260,6 +264,7 @@ def score_words(changes: Changes, *, n_resamples: int = 2000, seed: int = 7) -> 
                     own = cohen_kappa(truth, fires, categories=[False, True], name=name, **options)
                 else:
                     own = bootstrap_sums(_SHARES[statistic], terms, name=name, **options)
+                    own = counted(own, truth.sum() if statistic == "recall" else fires.sum())
                 rows.append((definition, words, int(fires.sum()), int((fires & truth).sum()), statistic, own))
     return pd.DataFrame(rows, columns=["definition", "words", "fires", "hits", "statistic", "estimate"])
 

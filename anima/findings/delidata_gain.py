@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from anima.findings.delidata_changes import TARGETS, word_lists
+from anima.findings.shares import counted
 from anima.stats import Estimate, bootstrap_sums, correlation, max_t
 from anima.stats.weighted import midranks
 
@@ -54,7 +55,8 @@ def outcome_counts(corpus: Corpus, *, n_resamples: int = 2000, seed: int = 7) ->
 
     def share(name: str, hits: Floats, of: Floats | None = None, clusters: Any = None) -> Estimate:
         terms = np.column_stack([hits, np.ones(len(hits)) if of is None else of])
-        return bootstrap_sums(lambda s: s[:, 0] / s[:, 1], terms, clusters=clusters, name=name, **options)
+        found = bootstrap_sums(lambda s: s[:, 0] / s[:, 1], terms, clusters=clusters, name=name, **options)
+        return counted(found, terms[:, 1].sum())
 
     owner, rise = speakers["dialogue_id"], (end - start) * handed
     found = {

@@ -5,6 +5,7 @@ be so.
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +20,7 @@ from anima.authenticity.neighbours import NEAR, texture
 from anima.authenticity.poles import Poles
 from anima.findings.embedding_scores import LABELS, SEED, found_labels, gold_labels
 from anima.stats import Estimate, bootstrap_sums, confusion_terms
-from anima.stats.separation import auc_difference
+from anima.stats.separation import auc_difference, pair_auc
 from anima.vectors import centroid, cosine
 
 if TYPE_CHECKING:
@@ -129,17 +130,15 @@ def _context(probabilities: NDArray[np.float64], owner: NDArray[np.int64]) -> ND
     return np.hstack([np.log(np.clip(probabilities, 1e-4, 1)), before, after, place])
 
 
-def auc(scores: Floats, positive: Flags, name: str, clusters: NDArray[Any] | None = None) -> Estimate:
-    """Return the probability that a positive outscores a negative, with a bootstrap interval (by cluster when given)."""
-    options: dict[str, Any] = {"interval": "percentile", "clusters": clusters, "n_resamples": _RESAMPLES, "name": name}
+def auc(scores: Floats, positive: Flags, name: str) -> Estimate:
+    """Return the probability that a positive outscores a negative, with a bootstrap interval."""
+    options: dict[str, Any] = {"interval": "percentile", "n_resamples": _RESAMPLES, "name": name}
     return stats.auc(scores, positive.astype(float), **options)
 
 
-def auc_gain(
-    scores: Floats, rival: Floats, positive: Flags, name: str, clusters: NDArray[Any] | None = None
-) -> Estimate:
+def auc_gain(scores: Floats, rival: Floats, positive: Flags, name: str) -> Estimate:
     """Return the AUC of ``scores`` minus that of ``rival`` on the same items, with a paired bootstrap interval."""
-    return auc_difference(scores, rival, positive.astype(float), clusters=clusters, n_resamples=_RESAMPLES, name=name)
+    return auc_difference(scores, rival, positive.astype(float), n_resamples=_RESAMPLES, name=name)
 
 
 def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.DataFrame:
@@ -168,10 +167,10 @@ def hypotheses(instrument: Instrument, golden: Sequence[GoldenReply]) -> pd.Data
 def _measurements(instrument: Instrument, golden: Sequence[GoldenReply]) -> Iterator[tuple[int, Estimate, str]]:
     """Yield number of the hypothesis, estimate, and how it was measured."""
     for estimate in _geometry(instrument):
-        yield 1, estimate, "pairs of prototypes of one language, same intent against different intent"
-    yield 2, _leave_one_out(instrument), "share of prototypes nearest to their own centroid, itself left out"
+        yield 1, estimate, "pairs of prototypes of one language: same intent or not; prototypes resampled"
+    yield 2, _leave_one_out(instrument), "each prototype left out of its own centroid; prototypes resampled"
     for estimate in _order(golden):
-        yield 3, estimate, "pairs of golden chains: same regime or not"
+        yield 3, estimate, "pairs of golden chains: same regime or not; replies resampled"
     for estimate in _pole_directions(instrument, golden):
         yield 4, estimate, "certainty against doubt on golden replies"
     analyses = instrument.analyze_many([reply.response for reply in golden], keywords="off")
@@ -205,10 +204,9 @@ def _geometry(instrument: Instrument) -> list[Estimate]:
         i, j = np.triu_indices(len(rows), 1)
         same = np.array([examples[rows[a]].intent == examples[rows[b]].intent for a, b in zip(i, j, strict=True)])
         others = rng.choice(np.flatnonzero(~same), size=int(same.sum()), replace=False)
-        rows = np.concatenate([np.flatnonzero(same), others])
-        # Pairs share sentences: resample first members as clusters.
-        name = f"AUC of the cosine for same intent ({lang})"
-        found.append(auc(similar[i[rows], j[rows]], same[rows], name, clusters=i[rows]))
+        chosen = np.concatenate([np.flatnonzero(same), others])
+        a, b, name = i[chosen], j[chosen], f"AUC of the cosine for same intent ({lang})"
+        found.append(pair_auc(similar[a, b], same[chosen], a, b, n_resamples=_RESAMPLES, name=name))
     return found
 
 
@@ -240,10 +238,11 @@ def _order(golden: Sequence[GoldenReply]) -> list[Estimate]:
     same = np.array([chosen[a].regime == chosen[b].regime for a, b in zip(i, j, strict=True)])
     lcs = np.array([chain_match(chains[a], chains[b]) for a, b in zip(i, j, strict=True)])
     bag = np.array([jaccard(chains[a], chains[b]) for a, b in zip(i, j, strict=True)])
+    area = partial(pair_auc, outcome=same, first=i, second=j, n_resamples=_RESAMPLES)
     return [
-        auc(lcs, same, "AUC of LCS for same regime", clusters=i),
-        auc(bag, same, "AUC of Jaccard for same regime", clusters=i),
-        auc_gain(lcs, bag, same, "gain in AUC of LCS over Jaccard", clusters=i),
+        area(lcs, name="AUC of LCS for same regime"),
+        area(bag, name="AUC of Jaccard for same regime"),
+        area(lcs, rival=bag, name="gain in AUC of LCS over Jaccard"),
     ]
 
 

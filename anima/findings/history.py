@@ -7,23 +7,34 @@ but the publication itself.
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from anima.checks import require_instant
-from anima.metaeval import JsonlSentinelStore, SentinelSnapshot, validate_sentinel_snapshot
+from anima.metaeval import JsonlSentinelStore, SentinelSnapshot, judge_sentinel_report, validate_sentinel_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from anima.findings.record import Finding
+    from anima.metaeval import SentinelReport
     from anima.stats import Estimate
 
 NAME: Final = "history.jsonl"
 #: Measurements whose key ends so are kappas of a detector against labels.
 SUFFIX: Final = "/kappa"
+#: The page that sets every detector against people; its rows stand for those that other pages publish too.
+RATERS: Final = "kappa_revalidation/"
+#: How judges of other pages begin, and the rows of that page begin which are the same detector, label and corpus.
+_SAME: Final = (
+    (RATERS, ""), ("casino_recall/", "casino/"), ("embedding_pipeline/intents", "intents/all classes/trained head"),
+)  # fmt: skip
+#: Part of the keys of means over labels: no kappa of a detector on a label.
+_MEAN: Final = "/macro/"
 
 
 def read_history(folder: str | Path) -> list[SentinelSnapshot]:
@@ -72,6 +83,76 @@ def append_history(finding: Finding, folder: str | Path, *, at: str) -> int:
     if new:
         JsonlSentinelStore(Path(folder) / NAME).extend(new)
     return len(new)
+
+
+class Standing(NamedTuple):
+    """How many kappas lie above a floor by their whole interval, how many below it, and how many hold it."""
+
+    above: int
+    below: int
+    doubt: int
+
+    @classmethod
+    def of(cls, intervals: Iterable[tuple[float, float]], floor: float) -> Standing:
+        """Count intervals; one that is not known (NaN) leaves the kappa in doubt."""
+        ends = list(intervals)
+        above, below = sum(low > floor for low, _ in ends), sum(high < floor for _, high in ends)
+        return cls(above, below, len(ends) - above - below)
+
+    def told(self, floor: float) -> str:
+        """Return the counts in words."""
+        return (
+            f"{self.above} agree with people above a kappa of {floor:g} by their whole interval, {self.below} lie below it, and "
+            f"{self.doubt} are in doubt because their interval holds it"
+        )
+
+
+def series(judge: str) -> str:
+    """Return detector, label and corpus of a published kappa, under one name whichever page publishes it."""
+    name = judge.removesuffix(SUFFIX)
+    for page, same in _SAME:
+        if name.startswith(page):
+            return same + name.removeprefix(page)
+    return name
+
+
+def ends(snapshot: SentinelSnapshot) -> tuple[float, float]:
+    """Return the interval of a snapshot's kappa; NaN where it has none."""
+    _, _, low, high = snapshot.measured("calibrationKappa")
+    return (math.nan, math.nan) if low is None or high is None else (low, high)
+
+
+def published_report(history: Sequence[SentinelSnapshot]) -> SentinelReport:
+    """Return the sentinel's report on the published kappas: one series for each detector, label and corpus.
+
+    A kappa raises the alarm "below floor" where its whole interval lies below; where the interval reaches over the floor
+    its health is unknown. An unchanged number leaves no line in the history, so that the age of a line says nothing.
+    """
+    chosen: dict[str, str] = {}
+    for item in sorted(history, key=lambda item: not item.judge_id.startswith(RATERS)):
+        chosen.setdefault(series(item.judge_id), item.judge_id)
+    kept = {judge for judge in chosen.values() if _MEAN not in judge}
+    lines = [item for item in history if item.judge_id in kept]
+    report = judge_sentinel_report(lines, thresholds={"stale_after_days": None})
+    floor = report.thresholds.floor("calibrationKappa") or 0.0
+    newest = {item.judge_id: item for item in report.snapshots}
+    open_ = [
+        alarm for alarm in report.alarms if alarm.kind == "below-floor" and not ends(newest[alarm.judge_id])[1] < floor
+    ]
+    alarms = tuple(alarm for alarm in report.alarms if alarm not in open_)
+    told = tuple(f"{alarm.summary()}, but its interval reaches over it." for alarm in open_)
+    alarmed, doubted = {alarm.judge_id for alarm in alarms}, {alarm.judge_id for alarm in open_}
+
+    def health(judge: str, was: Any) -> Any:
+        return "alarmed" if judge in alarmed else "unknown" if judge in doubted else was
+
+    judges = {judge: health(judge, was) for judge, was in report.judges.items()}
+    rows = (
+        replace(row, health=health(row.judge_id, row.health), alarmed=row.judge_id in alarmed) for row in report.rows
+    )
+    unknown = report.unknown + told
+    worst: Any = "alarmed" if alarms else "unknown" if unknown else "healthy"
+    return replace(report, health=worst, rows=tuple(rows), alarms=alarms, unknown=unknown, judges=judges)
 
 
 def history_problems(

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from anima.embedding import get_embedder
-from anima.findings.casino_recall import EARLIER
+from anima.findings.casino_recall import EARLIER, INFORMED
+from anima.findings.history import Standing
 from anima.findings.kappa_readings import ALL, EMBEDDINGS, FLOOR, HAND, HYBRID, TFIDF, Reading, difference
-from anima.findings.record import Finding, Material, Measurement, stated
+from anima.findings.record import DESIGN, Finding, Material, Measurement, stated
 from anima.metaeval import eval_health_stamp
 from anima.settings import data_path
 from anima.stats import Estimate
@@ -105,7 +106,8 @@ def record(
     measurements: list[Measurement] = []
 
     def add(of: Reading, key: str, text: str, estimate: Estimate, held_out: bool) -> None:
-        about = (held_out, of.evidence, of.language, of.genre, 0.02)
+        note = "" if of.evidence != "measured" else DESIGN if of.held_out else INFORMED
+        about = (held_out, of.evidence, of.language, of.genre, 0.02, "items", note)
         measurements.append(Measurement(key, text, estimate, None, *about))
 
     for rater in raters:
@@ -137,9 +139,7 @@ def record(
 
 def answer(raters: Sequence[Rater]) -> str:
     """Return the finding in two sentences, from its numbers."""
-    above = sum(r.kappa.has_interval and r.kappa.low > FLOOR for r in raters)
-    below = sum(r.kappa.has_interval and r.kappa.high < FLOOR for r in raters)
-    doubt = sum(r.doubtful for r in raters)
+    standing = Standing.of(((r.kappa.low, r.kappa.high) for r in raters), FLOOR)
     kappa = {r.reading.key: r.kappa for r in raters}
     told = [
         f"{name} {kappa[key].value:.2f}"
@@ -152,7 +152,4 @@ def answer(raters: Sequence[Rater]) -> str:
         )
         if key in kappa
     ]
-    return (
-        f"Of {len(raters)} rows of a detector and a label, {above} agree with people above a kappa of {FLOOR:g} by their whole "
-        f"interval, {below} below it, and {doubt} cannot be told yet. Kappa: {', '.join(told)}."
-    )
+    return f"Of {len(raters)} rows of a detector and a label, {standing.told(FLOOR)}. Kappa: {', '.join(told)}."

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from anima.authenticity.markers import find_markers, load_markers
+from anima.findings.shares import counted
 from anima.lexicon import scan_many
 from anima.negation import scopes
 from anima.stats import Estimate, bootstrap_sums, wilson_interval
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 READINGS: Final = ("no polarity", "the negation rules", "the markers' own check")
 #: A category of the lexicon and the human labels of CaSiNo that it should find.
 OPENING: Final = ("opening", ("elicit-pref", "promote-coordination"))
+#: What precision and recall are shares of: the n of their estimates.
+UNITS: Final = {
+    ("markers", "precision"): "markers found", ("markers", "recall"): "markers labelled",
+    ("openings", "precision"): "messages with a hit", ("openings", "recall"): "messages with the label",
+}  # fmt: skip
 
 
 def marker_polarity(
@@ -95,11 +101,13 @@ def _readings(
 ) -> pd.DataFrame:
     """Return precision and recall of each reading, and the paired difference to the first.
 
-    ``table`` has three columns for each reading: hits that are right, hits, gold.
+    ``table`` has three columns for each reading: hits that are right, hits, gold; ``n`` is the hits of a precision (of a
+    difference, the hits of the first reading) and the gold of a recall.
     """
 
-    def estimate(name: str, statistic: Callable[[Floats], Floats]) -> Estimate:
-        return bootstrap_sums(statistic, table, clusters=clusters, n_resamples=n_resamples, rng=seed, name=name)
+    def estimate(name: str, statistic: Callable[[Floats], Floats], column: int) -> Estimate:
+        found = bootstrap_sums(statistic, table, clusters=clusters, n_resamples=n_resamples, rng=seed, name=name)
+        return counted(found, table[:, column].sum(), units=len(table))
 
     def share(k: int, whole: int) -> Callable[[Floats], Floats]:
         return lambda sums: sums[:, 3 * k] / sums[:, 3 * k + whole]
@@ -111,6 +119,6 @@ def _readings(
     for k, name in enumerate(names):
         for statistic, whole in (("precision", 1), ("recall", 2)):
             label = f"{statistic} of {what}, {name}"
-            gap = estimate(f"{label} less {names[0]}", gained(k, whole))
-            rows.append((name, statistic, estimate(label, share(k, whole)), gap))
+            gap = estimate(f"{label} less {names[0]}", gained(k, whole), whole)
+            rows.append((name, statistic, estimate(label, share(k, whole), 3 * k + whole), gap))
     return pd.DataFrame(rows, columns=["reading", "statistic", "estimate", "difference"])

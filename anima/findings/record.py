@@ -11,14 +11,16 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from anima.checks import show
 from anima.corpora import load_corpus
 from anima.errors import DataError, InputError
+from anima.files import write_whole
 from anima.findings.receipt import Receipt, make_receipt
+from anima.findings.shares import widened
 from anima.settings import data_path, results_dir
 from anima.stats import Estimate, Presentable
 from anima.stats.estimate import json_ready
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 #: Decimals kept in a written record: enough to read, few enough to be the same on every run of one machine.
 DIGITS: Final = 6
+
+#: Note on what was fitted on other items, by a design that was not blind to these.
+DESIGN: Final = "Design chosen with this corpus in view."
 
 Evidence = Literal["measured", "spot-checked", "constructed", "refuted"]
 Verdict = Literal["holds", "fails", "undecided", "not measured"]
@@ -51,8 +56,8 @@ class Measurement:
     baseline
         The same statistic of a trivial rival on the same items; None where chance is known without measuring.
     held_out
-        Whether nothing was fitted on the items it is computed on; folds that keep dialogues whole count. Where what could be
-        chosen from (grids, word lists) was set with the corpus in view, ``limits`` says so.
+        Whether nothing was fitted on the items it is computed on; folds that keep dialogues whole count. Where the design
+        (grids, word lists) was chosen with the corpus in view, ``note`` says so.
     evidence
         ``measured`` on labels of others, ``spot-checked`` by reading some hits, ``constructed`` (written examples only),
         ``refuted`` (a claim that did not stand).
@@ -60,6 +65,10 @@ class Measurement:
         Of the material, e.g. ``"en"`` and ``"negotiation chat"``: the number says nothing about others.
     tolerance
         How far the value may lie from the published one on another machine.
+    unit
+        What ``n`` of the estimate counts, the denominator of the statistic, e.g. ``"sentences with a scope"``.
+    note
+        What a reader must know beside the number, e.g. :data:`DESIGN`.
     """
 
     key: str
@@ -71,6 +80,8 @@ class Measurement:
     language: str = "en"
     genre: str = ""
     tolerance: float = 0.01
+    unit: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,13 +89,15 @@ class Claim:
     """A sentence that an interval decides.
 
     The claim *holds* when the whole interval of the measurement ``by`` lies on the expected side of ``against``, *fails*
-    when it lies on the other side, and is *undecided* when it straddles the value.
+    when it lies on the other side, and is *undecided* when it straddles the value. ``basis`` says where a value other than
+    that of no effect comes from.
     """
 
     text: str
     by: str
     against: float
     expects: Literal["above", "below"] = "above"
+    basis: str = ""
 
     def verdict(self, measurements: Mapping[str, Measurement]) -> Verdict:
         """Return what the measurement says of the claim."""
@@ -214,7 +227,8 @@ class Finding(Presentable):
         InputError
             Two measurements share a key, or a claim names one that is not there.
         """
-        measurements, materials, claims = tuple(measurements), tuple(materials), tuple(claims)
+        measurements = tuple(replace(item, estimate=widened(item.estimate)) for item in measurements)
+        materials, claims = tuple(materials), tuple(claims)
         keys = [item.key for item in measurements]
         if len(set(keys)) < len(keys):
             raise InputError(f"measurements of {name!r}: key {max(keys, key=keys.count)!r} appears twice")
@@ -260,6 +274,7 @@ class Finding(Presentable):
         for claim in self.claims:
             number = known[claim.by].estimate if claim.by in known else Estimate.undefined(claim.by, "not measured")
             told = f"{number.name} {_span(number)}, expected {claim.expects} {claim.against:g}"
+            told += f" ({claim.basis})" if claim.basis else ""
             rows.append((claim.text, claim.verdict(known), told))
         return pd.DataFrame(rows, columns=["claim", "verdict", "decided by"])
 
@@ -271,7 +286,7 @@ class Finding(Presentable):
             {
                 "key": item.key, "capability": item.capability, "statistic": item.estimate.name, "value": item.estimate.value,
                 "low": item.estimate.low, "high": item.estimate.high, "n": item.estimate.n,
-                "baseline": item.baseline.value if item.baseline else math.nan, "held out": item.held_out,
+                "of": item.unit, "baseline": item.baseline.value if item.baseline else math.nan, "held out": item.held_out,
                 "evidence": item.evidence, "sample": self.sample,
             }
             for item in self.measurements
@@ -289,12 +304,8 @@ class Finding(Presentable):
 
     def write(self, folder: str | Path = "results") -> Path:
         """Write ``<folder>/<name>.json`` whole or not at all, and return its path."""
-        path = Path(folder) / f"{self.name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-        return path
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        return write_whole(Path(folder) / f"{self.name}.json", text + "\n")
 
     def _repr_html_(self) -> str:
         title = ("SAMPLE: " if self.sample else "") + self.title

@@ -221,6 +221,14 @@ def bootstrap_sums(
         )  # fmt: skip
 
 
+def bootstrap_mean(values: ArrayLike, **options: Any) -> Estimate:
+    """Return the mean of values with its bootstrap interval; options as in :func:`bootstrap_sums`."""
+    column = np.asarray(values, dtype=np.float64)
+    return bootstrap_sums(
+        lambda sums: sums[:, 0] / sums[:, 1], np.stack([column, np.ones_like(column)], axis=-1), **options
+    )
+
+
 def sums_estimate(
     name: str, statistic: Callable[[Floats], Floats], terms: Floats, groups: NDArray[np.intp] | None, method: str, *,
     n_resamples: int, rng: RngLike, transform: bool = True, **common: Any,

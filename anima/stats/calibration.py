@@ -18,7 +18,7 @@ import numpy as np
 from anima.checks import require_choice, require_fraction, require_int, require_number
 from anima.errors import InputError
 from anima.stats.agreement import wilson_interval
-from anima.stats.bootstrap import bootstrap_sums
+from anima.stats.bootstrap import bootstrap_mean
 from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate, Presentable
 from anima.stats.resampling import RngLike, numpy_rng
@@ -305,9 +305,9 @@ def brier_score(
     losses = (x - y) ** 2
     score, best, reference = (float(part.mean()) for part in (losses, (fitted - y) ** 2, (y.mean() - y) ** 2))
     parts = {"miscalibration": score - best, "discrimination": reference - best, "uncertainty": reference}
-    return bootstrap_sums(
-        lambda sums: sums[:, 0] / sums[:, 1], np.column_stack([losses, np.ones(len(x))]), clusters=groups,
-        n_resamples=n_resamples, level=level, rng=rng, name="Brier score", n_dropped=dropped, extra=parts,
+    return bootstrap_mean(
+        losses, clusters=groups, n_resamples=n_resamples, level=level, rng=rng, name="Brier score", n_dropped=dropped,
+        extra=parts,
     )  # fmt: skip
 
 

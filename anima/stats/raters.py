@@ -235,7 +235,10 @@ def reliability(frame: pd.DataFrame, *, scale: Scale = "nominal", **options: Any
     if scale in ("interval", "ratio"):
         from anima.stats.intraclass import icc
 
-        estimates.append(icc(data, level=options.get("level", 0.95)))
+        shared = {key: options[key] for key in ("interval", "level", "n_resamples", "rng") if key in options}
+        if shared.get("interval") == "analytic":
+            shared["interval"] = "auto"
+        estimates.append(icc(data, **shared))
     shares = data.totals
     shares = shares / shares.sum() if shares.sum() else shares
     rates = {str(label): float(share) for label, share in zip(data.labels, shares, strict=True)}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
 CorrelationMethod = Literal["pearson", "spearman", "kendall"]
 
 _MAX_KENDALL = 3000  # tau holds three n by n tables

@@ -105,6 +105,10 @@ def test_full_corpus_reproduces_every_count(corpora_dir: Path, oracle: Path) -> 
     with (folder / "delidata_revision.csv").open(encoding="utf-8") as file:
         known = {(row["definition"][:3].rstrip("_"), row["detector"]): row for row in csv.DictReader(file)}
     scored = changes.score_words(traced, n_resamples=20)
+    counted = scored[(scored["words"] == "four words") & (scored["definition"] == "complete proposal differs")]
+    assert {row.statistic: row.estimate.n for row in counted.itertuples()} == {
+        "precision": 224, "lift": 224, "recall": 765, "kappa": 14003,
+    }  # fmt: skip
     four = scored[scored["words"] == "four words"]
     earlier = changes.earlier().set_index("definition")
     for code, name in (("D0", "names a card"), ("D1b", "tracked state changed"), ("D3", "complete proposal differs")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
@@ -14,6 +15,9 @@ from anima.findings import negation_polarity as polarity
 from anima.findings import negation_scope as finding
 from anima.findings.negspacy import negspacy
 from anima.negation.score import Sentence, ours, score
+
+if TYPE_CHECKING:
+    from anima.stats import Estimate
 
 
 def _sentence(text: str, *gold: str) -> Sentence:
@@ -62,9 +66,13 @@ def test_compared_scores_are_those_of_the_ruler_and_differences_those_of_the_sco
 
 
 def test_whole_documents_are_resampled() -> None:
-    lone = finding.compare(_part(*TWO * 4), n_resamples=200)[0].estimate
+    def six_words(part: finding.Part) -> Estimate:
+        lines = finding.compare(part, n_resamples=200)
+        return next(line.estimate for line in lines if (line.system, line.statistic) == ("six words", "token F1"))
+
+    lone = six_words(_part(*TWO * 4))
     # Every document holds the same three sentences: there is nothing to vary.
-    same = finding.compare(_part(*TWO * 4, clusters=[f"d{i // 3}" for i in range(12)]), n_resamples=200)[0].estimate
+    same = six_words(_part(*TWO * 4, clusters=[f"d{i // 3}" for i in range(12)]))
     assert same.n_clusters == 4
     assert same.low == same.high == same.value
     assert lone.low <= same.value <= lone.high
@@ -106,6 +114,17 @@ def test_negspacy_is_skipped_where_absent(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert negspacy("en") is None
     assert finding.NEGSPACY not in _part(*TWO).systems
+
+
+def test_n_of_a_line_is_the_denominator_of_its_statistic() -> None:
+    lines = finding.compare(_part(*TWO), n_resamples=50)
+    # Three words are denied in two sentences, the third has no scope.
+    assert {(line.statistic, line.estimate.n, line.difference.n) for line in lines} == {
+        ("token F1", 3, 3), ("exact scope", 2, 2), ("false alarms", 1, 1),
+    }  # fmt: skip
+    alarms = next(line.estimate for line in lines if (line.system, line.statistic) == (finding.OURS, "false alarms"))
+    assert (alarms.value, alarms.low) == (0, 0)
+    assert alarms.high > 0.5  # none of one sentence
 
 
 def test_negspacy_by_hand() -> None:
@@ -200,6 +219,9 @@ def test_reported_and_developed_parts_are_apart(corpora_dir: Path) -> None:
         trivial = score(part.sentences, finding.TRIVIAL[finding.PUNCTUATION])
         expected = {"cd-sco": (0.828, 0.682), "nubes": (0.756, 0.591)}[name]
         assert (round(trivial.f1, 3), round(trivial.exact, 3)) == expected
+    for view, n in (("right", 129), ("full", 138)):
+        lines = finding.compare(sources.part("cd-sco", view=view), n_resamples=2)  # type: ignore[arg-type]
+        assert {line.estimate.n for line in lines if line.statistic == "exact scope"} == {n}
 
 
 @pytest.mark.corpora

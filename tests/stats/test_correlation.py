@@ -304,6 +304,26 @@ def test_an_integer_beyond_every_float_is_named():
         correlation([10**400, 1, 2], [1, 2, 3])
 
 
+def test_a_difference_of_auc_drops_items_that_lack_a_score():
+    outcome, full = np.tile([0, 0, 0, 1, 1, 1], 10), np.tile([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], 10)
+    holes = full.copy()
+    holes[::6] = math.nan
+    clusters = np.arange(60) // 6
+    for scores, rival in ((holes, full), (full, holes)):
+        for options in ({}, {"clusters": clusters}, {"strata": outcome}):
+            found = auc_difference(scores, rival, outcome, n_resamples=50, **options)
+            assert (found.value, found.low, found.high, found.n, found.n_dropped) == (0, 0, 0, 50, 10)
+    noisy, gone = full[::-1], np.where(clusters == 3, math.nan, outcome)
+    kept = clusters != 3
+    with_gap = auc_difference(full, noisy, gone, clusters=clusters, n_resamples=50)
+    without = auc_difference(full[kept], noisy[kept], outcome[kept], clusters=clusters[kept], n_resamples=50)
+    assert (with_gap.low, with_gap.high, with_gap.n_clusters) == (without.low, without.high, 9)
+    with pytest.raises(InputError, match="must have one length, got"):
+        auc_difference(full, full[1:], outcome)
+    with pytest.raises(InputError, match="outcome must hold 0 and 1 only, got 2"):
+        auc_difference(full, full, outcome * 2)
+
+
 def test_a_difference_of_auc_is_paired():
     outcome = (Y > 0).astype(float)
     found = auc_difference(X, TIED_X, outcome, n_resamples=200)

@@ -156,6 +156,17 @@ def test_reliability_puts_everything_side_by_side():
     assert len(reliability(long(HOLES), level=0.9).estimates) == 4
 
 
+def test_every_coefficient_of_reliability_takes_the_options():
+    frame = long(FULL, dialogue=np.arange(40) // 2)
+    options = {"interval": "percentile", "rng": 77, "n_resamples": 50}
+    found = reliability(frame, scale="interval", cluster="dialogue", **options).estimates
+    assert {(one.seed, one.n_resamples, one.n_clusters) for one in found} == {(77, 50, 20)}
+    assert {one.method for one in found} == {"percentile bootstrap by cluster"}
+    assert reliability(long(FULL), scale="interval", interval="analytic").estimates == (
+        reliability(long(FULL), scale="interval").estimates
+    )
+
+
 def test_scores_of_text_are_refused():
     with pytest.raises(InputError, match="not numeric"):
         _ = ratings(pd.DataFrame({"item": [1, 1], "rater": ["a", "b"], "value": ["x", "y"]})).scores

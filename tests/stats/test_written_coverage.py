@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -53,7 +54,14 @@ def test_every_setting_is_written_once_and_none_is_stale(rows):
 def test_every_promise_is_kept(rows, written):
     promised = [row for row in rows if row["promised_low"] is not None]
     assert len(promised) > 200
-    assert all(row["kept"] is True for row in promised)
+    for row in rows:
+        share, trials = row["coverage"], row["trials"] * (1 - row["undefined"])
+        assert row["mc_error"] == pytest.approx(math.sqrt(max(share * (1 - share), 0.01 * 0.99) / trials), abs=2e-4)
+    rounding = 2e-4
+    for row in promised:
+        assert row["promised_low"] <= row["coverage"] + 2 * row["mc_error"] + rounding
+        assert row["coverage"] - 2 * row["mc_error"] - rounding <= row["promised_high"]
+        assert row["kept"] is True
     assert all(row["kept"] is None for row in rows if row["promised_low"] is None)
     for *_, (share, error), promise in written["comparisons"]["sentinel"]["rows"]:
         if promise:
