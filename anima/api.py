@@ -67,7 +67,7 @@ def instrument(
         raise InputError(f"unknown setting {', '.join(map(repr, sorted(unknown)))}; known are {known}")
     chosen = Settings(**changes) if settings is None else require_instance(settings, "settings", Settings)
     name = chosen.classifier or get_rules(chosen.rules).classifier
-    if changes.get("intent_threshold") is not None and not name.startswith("centroid"):
+    if chosen.intent_threshold is not None and not name.startswith("centroid"):
         raise InputError(
             f"intent_threshold={chosen.intent_threshold} would change nothing: it belongs to the centroid classifiers and "
             f"{name!r} is in force; add classifier='centroid'"

@@ -33,24 +33,9 @@ corpora = typer.Typer(help="List, fetch and verify the external corpora.", no_ar
 app.add_typer(corpora, name="corpora")
 
 Embedder = Annotated[str | None, typer.Option(help="bundled, ollama:MODEL[@URL] or openai:MODEL@URL.")]
-Rules = Annotated[str, typer.Option(help="anima or reference.")]
-Classifier = Annotated[str | None, typer.Option(help="centroid, centroids, linear or hybrid; default: the rules' own.")]
 _JUDGES = "ollama[:MODEL[@URL]], openai:MODEL@URL, or rules (a fall-back without a language model)"
 AsJson = Annotated[bool, typer.Option("--json", help="Everything as JSON.")]
 Out = Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")]
-Host = Annotated[str, typer.Option(help="Address to listen on; another than this machine's own needs --name.")]
-Names = Annotated[
-    list[str] | None, typer.Option(help="Name by which callers know the server, repeatable; others are refused.")
-]
-Origins = Annotated[
-    list[str] | None, typer.Option(help="Web origin whose pages may call the server, repeatable; none by default.")
-]
-Write = Annotated[bool, typer.Option(help="Write the profile to the user's cache folder, where it takes precedence.")]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Also check the published results against code, data and a rerun.")
-]
-Rerun = Annotated[Path | None, typer.Option(help="With --strict: results of a rerun; default: what `anima book` left.")]
-Lines = Annotated[Path | None, typer.Option(help="Analyse every line of a JSONL file ('-' for standard input).")]
 Lang = Annotated[str, typer.Option(help="Language of the judge's notes: en or es.")]
 
 
@@ -105,7 +90,9 @@ def root(version: Annotated[bool, typer.Option("--version", help="Show the versi
 def analyze(
     text: Annotated[str | None, typer.Argument(help="The reply; '-' or nothing reads standard input.")] = None,
     file: Annotated[Path | None, typer.Option(help="Read the reply from a UTF-8 file.")] = None,
-    jsonl: Lines = None,
+    jsonl: Annotated[
+        Path | None, typer.Option(help="Analyse every line of a JSONL file ('-' for standard input).")
+    ] = None,
     out: Out = None,
     field: Annotated[str, typer.Option(help="Field of the JSONL lines that holds the reply.")] = "response",
     question: Annotated[str | None, typer.Option(help="What was asked.")] = None,
@@ -114,8 +101,10 @@ def analyze(
     judge: Annotated[str | None, typer.Option(help=f"Give a verdict as well: {_JUDGES}.")] = None,
     lang: Lang = "en",
     embedder: Embedder = None,
-    rules: Rules = "anima",
-    classifier: Classifier = None,
+    rules: Annotated[str, typer.Option(help="anima or reference.")] = "anima",
+    classifier: Annotated[
+        str | None, typer.Option(help="centroid, centroids, linear or hybrid; default: the rules' own.")
+    ] = None,
 ) -> None:
     """Say how one reply, or each reply of a file, manages its reader."""
     options: dict[str, Any] = {"embedder": embedder, "rules": rules, "classifier": classifier}
@@ -194,17 +183,22 @@ def refine(
 @app.command()
 def serve(
     judge: Annotated[str, typer.Option(help=f"Who judges: {_JUDGES}.")] = "ollama",
-    host: Host = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; another than this machine's own needs --name.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8081,
-    name: Names = None,
-    origin: Origins = None,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Name by which callers know the server, repeatable; others are refused.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="Web origin whose pages may call the server, repeatable; none by default.")
+    ] = None,
     lang: Lang = "en",
 ) -> None:
     """Answer over HTTP until interrupted; on this machine only unless told otherwise (needs the extra `serve`)."""
     from anima.judge.serve import serve as run
 
     settings: dict[str, Any] = {"hosts": name} if name else {}
-    typer.echo(f"anima: serving at http://{host}:{port}/; Ctrl+C ends it", err=True)
     run(host, port, judge, lang=lang, origins=origin or [], **settings)
 
 
@@ -212,7 +206,9 @@ def serve(
 def calibrate(
     golden: Annotated[str, typer.Option(help="dev, or a golden file of your own.")] = "dev",
     target: Annotated[str, typer.Option(help="intent, poles or both.")] = "both",
-    write: Write = False,
+    write: Annotated[
+        bool, typer.Option(help="Write the profile to the user's cache folder, where it takes precedence.")
+    ] = False,
     embedder: Embedder = None,
 ) -> None:
     """Choose the thresholds of an embedder on a golden set."""
@@ -248,17 +244,29 @@ def run(
     """Rerun a notebook with papermill, with parameters of your own, and say what differs from the published run."""
     from anima.findings import compare_findings, published, read_finding
     from anima.pages import differences_page
-    from anima.publish import notebook_parameters, notebook_path, read_parameters, run_notebook
+    from anima.publish import finding_name, notebook_parameters, notebook_path, read_parameters, run_notebook
 
     path = notebook_path(name)
     known = notebook_parameters(path)
     chosen = read_parameters(parameter or [], known)
-    short, folder = path.stem.split("_", 1)[-1], out.resolve()
+    short, folder = finding_name(path), out.resolve()
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out: {out} is not a folder; name one that is, or that is not there yet")
     result = folder / str((known | chosen).get("results", "results")) / f"{short}.json"
-    result.unlink(missing_ok=True)  # what an earlier run left is no result of this one
-    typer.echo(f"{path.stem}: {run_notebook(path, folder / path.name, chosen)}")
+    earlier = result.with_name(f"{short}-earlier.json")
+    if result.is_file():  # what an earlier run left is no result of this one, and comes back if this one fails
+        result.replace(earlier)
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
+    try:
+        typer.echo(f"{path.stem}: {run_notebook(path, folder / path.name, chosen)}")
+    except BaseException:
+        if earlier.is_file():
+            earlier.replace(result)
+        raise
+    earlier.unlink(missing_ok=True)
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.name != path.name and before.get(file) != file.stat().st_mtime_ns:
+            typer.echo(f"  wrote {file}")
     if not result.is_file():
         return
     if (old := published(short)) is None:
@@ -341,7 +349,15 @@ def verify_corpora(
 
 
 @app.command()
-def health(embedder: Embedder = None, strict: Strict = False, rerun: Rerun = None) -> None:
+def health(
+    embedder: Embedder = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Also check the published results against code, data and a rerun.")
+    ] = False,
+    rerun: Annotated[
+        Path | None, typer.Option(help="With --strict: results of a rerun; default: what `anima book` left.")
+    ] = None,
+) -> None:
     """Say whether embedder, caches, data and versions are in order; exit code 1 if something is not."""
     from rich.table import Column, Table
     from rich.text import Text

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import httpx
-
-from anima.checks import require_text
+from anima.checks import require_text, show
 from anima.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import httpx
 
 OLLAMA_URL: Final = "http://localhost:11434"
 MAX_WAIT: Final = 60.0  # seconds: a server that asks for more is reported, not waited for
@@ -110,14 +110,16 @@ class Endpoint:
 
     def broken(self, error: httpx.RequestError, timeout: float, attempts: int = 1) -> str:
         """Return what an exchange without a complete answer means."""
+        import httpx
+
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             what = f"nothing answers: {self.hint}"
         elif isinstance(error, httpx.TimeoutException):
             what = f"no answer within {timeout:g} s: the model may still be loading; raise timeout"
         else:
             what = "the connection broke off before the answer was complete"
-        tries = f" in {attempts} attempts" if attempts > 1 else ""
-        return f"{self.where}: {what}{tries} [{self.quote(str(error), 200)}]"
+        tries = f"after {attempts} attempts: " if attempts > 1 else ""
+        return f"{self.where}: {what} ({tries}{self.quote(str(error), 200)})"
 
 
 def model_name(model: object) -> str:
@@ -127,6 +129,21 @@ def model_name(model: object) -> str:
     if not name:
         raise InputError("model is blank: give the name of a model")
     return name
+
+
+def model_spec(spec: str) -> tuple[str, str | None, str | None]:
+    """Return kind, model and URL of ``"kind"``, ``"kind:MODEL"`` or ``"kind:MODEL@URL"``; the kind is empty if ``spec`` has none
+    of these forms.
+    """
+    kind, _, rest = spec.strip().partition(":")
+    parts = re.fullmatch(r"(?P<model>[^@\s]*)(?:@(?P<url>https?://\S+))?", rest)
+    return (kind.strip().lower(), parts["model"] or None, parts["url"]) if parts else ("", None, None)
+
+
+def wrong_spec(name: str, forms: str, spec: str) -> SettingsError:
+    """Return the error of a specification that has none of the forms; a password in its URL stays out of the message."""
+    hidden = re.sub(r"//[^/@]*@", "//***@", spec)
+    return SettingsError(f"{name} must be {forms} (URL with http:// or https://), got {show(hidden)}")
 
 
 def too_long(text: str) -> bool:
@@ -180,6 +197,8 @@ def retry_after(response: httpx.Response) -> float:
 
 
 def _address(url: str) -> httpx.URL:
+    import httpx  # loaded with the first server: the name of a model can be read without it
+
     try:
         address = httpx.URL(require_text(url, "url").strip())
     except httpx.InvalidURL as error:

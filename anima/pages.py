@@ -14,10 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from anima import provenance
-from anima.authenticity import calibrate, classify, model, neighbours
+from anima.authenticity import calibrate, classify, instrument, markers, model, neighbours
 from anima.authenticity.golden import annotation_agreement, load_golden
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
-from anima.authenticity.markers import load_markers
 from anima.authenticity.reference import Reference
 from anima.authenticity.rules import get_rules
 from anima.card import card_page, current_card
@@ -184,8 +183,13 @@ def differences_page(old: Finding, new: Finding) -> str:
 
 def constant_tables() -> dict[str, str]:
     """Return the tables of constants by name, read from the code and data that use them."""
+
+    def both(value: object) -> tuple[object, object]:
+        return value, value
+
     service, ours = get_rules("reference"), get_rules("anima")
     grid = calibrate.DEFAULT_GRID
+    severity = f"high ≥ {markers.HIGH:.2f}, medium ≥ {markers.MEDIUM:.2f}"
     rows = [
         ("intent threshold (cosine)", "centroid classifiers", "per embedder, below", service.intent_threshold),
         ("pole cuts", "pole score", "per embedder, below", service.pole_thresholds),
@@ -193,15 +197,15 @@ def constant_tables() -> dict[str, str]:
         ("segmentation rule", "text", ours.segment, service.segment),
         ("sentences that must manage before a trajectory is assessed", "trajectory", ours.min_classified, service.min_classified),
         ("UNCLASSIFIED counts as control", "densities", ours.plain_is_control, service.plain_is_control),
-        ("neighbours reported", "neighbours", 5, 5),
+        ("neighbours reported", "neighbours", *both(instrument.Settings().k)),
         ("similarity from which the nearest text speaks for its pool", "pools", neighbours.NEAR, neighbours.NEAR),
         ("lead from which closure counts as artificial", "pools", neighbours.LEAD, neighbours.LEAD),
         ("temperature of the texture that moves", "pools", neighbours.TEMPERATURE, "none"),
-        ("n-gram length of keywords", "keywords", "1 to 4", "1 to 4"),
+        ("n-gram length of keywords", "keywords", *both(f"1 to {instrument.MAX_NGRAM}")),
         ("centroids per intent of `centroids`", "intents", model.PER_INTENT, "1"),
-        ("weight of a marker at opening or closing", "markers", "× 1.15", "× 1.15"),
-        ("severity cuts", "markers", "high ≥ 0.75, medium ≥ 0.60", "high ≥ 0.75, medium ≥ 0.60"),
-        ("calibration grid", "calibration", f"{grid[0]} to {grid[-1]}", "0.20 to 0.70, step 0.05"),
+        ("weight of a marker at opening or closing", "markers", *both(f"× {markers.EDGE_FACTOR}")),
+        ("severity cuts", "markers", *both(severity)),
+        ("calibration grid", "calibration", *both(f"{grid[0]:.2f} to {grid[-1]:.2f}, step {grid[1] - grid[0]:.2f}")),
     ]  # fmt: skip
     thresholds = []
     for path in sorted(data_path("profiles").glob("*.toml")):
@@ -212,14 +216,14 @@ def constant_tables() -> dict[str, str]:
     intents = [
         (f"`{i.name}`", i.regime, f"`{i.next}`" if i.next else "anything", i.gloss) for i in catalogue().values()
     ]
-    markers = [(f"`{m.id}`", m.pattern, m.weight, m.note) for m in load_markers()]
+    found_by = [(f"`{m.id}`", m.pattern, m.weight, m.note) for m in markers.load_markers()]
     names = ", ".join(f"`{name}`" for name in classify.CLASSIFIERS)
     return {
         "constants": table(("constant", "used by", "anima", "service"), rows),
         "thresholds": table(("embedder", "intent threshold", "pole low", "pole high", "how obtained"), thresholds)
         + f"\nThe classifiers are {names}; the heads have no threshold, because UNCLASSIFIED is one of their labels.\n",
         "intents": table(("intent", "regime", "usually followed by", "what the sentence does"), intents),
-        "markers": table(("marker", "speaks of", "weight", "what it is"), markers),
+        "markers": table(("marker", "speaks of", "weight", "what it is"), found_by),
     }
 
 

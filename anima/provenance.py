@@ -111,7 +111,7 @@ def version_rows(root: Path) -> Table:
 
 
 def data_rows() -> Table:
-    """Return the hash of every data file of the package, and how the trained model is named among them."""
+    """Return path, size and hash of every data file of the package."""
     base = data_path()
     return ("file", "size", "hash"), [
         (f"`{path.relative_to(base).as_posix()}`", _size(path.stat().st_size), f"`{digest(path.read_bytes())}`")

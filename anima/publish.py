@@ -40,13 +40,18 @@ def project_root(start: Path | None = None) -> Path:
     )
 
 
+def finding_name(path: str | Path) -> str:
+    """Return the name of the finding that a notebook computes: its own name without its number."""
+    return Path(path).stem.split("_", 1)[-1]
+
+
 def notebook_path(name: str, root: Path | None = None) -> Path:
     """Return the notebook called ``name``, with or without its number: ``embedding_pipeline`` finds
     ``01_embedding_pipeline.ipynb``.
     """
     folder = (root or project_root()) / "notebooks"
     found = {path.stem: path for path in sorted(folder.glob("*.ipynb"))}
-    short = {stem.split("_", 1)[-1]: path for stem, path in found.items()}
+    short = {finding_name(path): path for path in found.values()}
     if (path := found.get(name) or short.get(name)) is None:
         raise InputError(f"notebook {name!r} not found; there are {', '.join(short) or 'none'}")
     return path
@@ -68,8 +73,9 @@ def notebook_parameters(path: Path) -> dict[str, Any]:
 
 
 def read_parameters(pairs: list[str], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn ``name=value`` pairs into parameters of the types of their defaults; a wrong name or type is refused by
-    name.
+    """Turn ``name=value`` pairs into parameters of the types of their defaults; a wrong name or type is refused by name.
+
+    The name of a file that is there is made absolute.
     """
     chosen: dict[str, Any] = {}
     for pair in pairs:
@@ -84,7 +90,8 @@ def read_parameters(pairs: list[str], known: Mapping[str, Any]) -> dict[str, Any
 
 def _typed(name: str, raw: str, default: Any) -> Any:
     if isinstance(default, str):
-        return raw
+        # A notebook runs in the folder of its outputs; a file is meant as seen from here.
+        return str(Path(raw).resolve()) if Path(raw).is_file() else raw
     try:
         value = ast.literal_eval({"true": "True", "false": "False", "none": "None"}.get(raw.lower(), raw))
     except (ValueError, SyntaxError):
@@ -121,6 +128,8 @@ def run_notebook(path: Path, out: Path, parameters: Mapping[str, Any] | None = N
             dict(parameters or {}),
             kernel_name="python3",
             progress_bar=False,
+            # Else each kernel warns that it speaks plain TCP, on this machine only.
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
             cwd=str(out.parent),
         )
     except PapermillExecutionError as error:
@@ -212,8 +221,7 @@ def build_book(root: Path | None = None, *, execute: bool = True) -> Path:
 
 def rerun_result(path: Path) -> Finding | None:
     """Return the finding that an executed notebook wrote beside itself; None where it wrote none."""
-    short = path.stem.split("_", 1)[-1]
-    written = path.parent / "results" / f"{short}.json"
+    written = path.parent / "results" / f"{finding_name(path)}.json"
     return read_finding(written) if written.is_file() else None
 
 
@@ -230,12 +238,19 @@ def _for_the_page(path: Path) -> None:
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-    if (found := published(path.stem.split("_", 1)[-1])) is not None:
+    rerun = rerun_result(path)
+    if rerun is not None and rerun.sample:
+        for cell in notebook["cells"]:  # what they say was read off the full corpora
+            told = cell["metadata"].get("mystnb", {})
+            for part, key in (("figure", "caption"), ("image", "alt")):
+                if key in told.get(part, {}):
+                    told[part][key] = f"SAMPLE, invented data. The published figure: {told[part][key]}"
+    if (found := published(finding_name(path))) is not None:
         box = {
             "id": "published-result",
             "cell_type": "markdown",
             "metadata": {},
-            "source": published_box(found, rerun_result(path)),
+            "source": published_box(found, rerun),
         }
         notebook["cells"].insert(1, box)
     path.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")

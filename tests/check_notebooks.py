@@ -16,6 +16,7 @@ from pathlib import Path
 from anima.corpora import load_corpus
 from anima.errors import AnimaError, DataWarning
 from anima.findings import published
+from anima.publish import finding_name
 
 ROOT = Path(__file__).resolve().parents[1]
 NBVAL = [
@@ -26,7 +27,7 @@ NBVAL = [
 
 def same_material(path: Path) -> bool:
     """Say whether every corpus of the published run is here with the same files."""
-    finding = published(path.stem.split("_", 1)[-1])
+    finding = published(finding_name(path))
     if finding is None:
         return True
     with warnings.catch_warnings():

@@ -164,6 +164,10 @@ def test_questions_are_kept() -> None:
         ({"settings": {"k": 3}}, "settings must be an anima.authenticity.Settings, got dict {'k': 3}"),
         ({"reference": "folder"}, "reference must be an anima.authenticity.Reference, got str 'folder'"),
         ({"intent_threshold": 0.9}, "intent_threshold=0.9 would change nothing: .* 'hybrid' is in force"),
+        (
+            {"settings": Settings(intent_threshold=0.4)},
+            "intent_threshold=0.4 would change nothing: .* 'hybrid' is in force",
+        ),
         ({"intent_threshold": "high"}, "intent_threshold must be a number, got str 'high'"),
         ({"intent_threshold": math.nan}, r"intent_threshold must lie in \[-2, 2\], got nan"),
         ({"pole_low": 0.5, "pole_high": 0.1}, r"pole_low \(0.5\) must not exceed pole_high \(0.1\)"),
@@ -429,3 +433,12 @@ def test_refine_by_a_judge_or_by_rules() -> None:
     found = anima.refine("Don't you think my plan is great?", judge=judge)
     assert (found.refined, found.patterns_blocked, found.fallback) == ("What speaks for the plan?", ("MIRROR",), False)
     assert anima.refine("Don't you think my plan is great?", judge="rules").fallback
+
+
+@pytest.mark.parametrize("name", ["authenticity", "embedding", "judge", "widgets"])
+def test_every_public_name_of_a_lazy_package_is_there(name: str) -> None:
+    package = import_module(f"anima.{name}")
+    assert dir(package) == sorted(package.__all__) == sorted(package._HOMES)
+    assert all(getattr(package, one) is not None for one in package.__all__)
+    with pytest.raises(AttributeError, match=f"module 'anima.{name}' has no attribute 'nothing'"):
+        _ = package.nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import warnings
@@ -379,12 +380,18 @@ def test_refine_says_who_did_it(run: Callable[..., Done]) -> None:
 
 def test_serve_passes_its_options_on(run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
     door = pytest.importorskip("anima.judge.serve", reason="the extra `serve` is not installed")
-    started: list[dict[str, object]] = []
-    monkeypatch.setattr(door.uvicorn, "run", lambda app, **options: started.append(options | {"app": app}))
-    done = run("serve", "--judge", "rules", "--port", "9000")
-    assert (done.code, started[0]["host"], started[0]["port"]) == (0, "127.0.0.1", 9000)
-    assert "http://127.0.0.1:9000/" in done.err
-    assert run("serve", "--judge", "rules", "--host", "0.0.0.0").code == 2
-    assert run("serve", "--judge", "rules", "--host", "0.0.0.0", "--name", "box.lan").code == 0
+    started: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        door.uvicorn.Server, "run", lambda _, sockets: started.append(sockets[0].getsockname()) if sockets else None
+    )
+    done = run("serve", "--judge", "rules", "--port", "0")
+    assert (done.code, started[0][0]) == (0, "127.0.0.1")
+    assert f"serving at http://127.0.0.1:{started[0][1]}/" in done.err
+    refused = run("serve", "--judge", "rules", "--host", "0.0.0.0")
+    assert (refused.code, "--name" in refused.err, "serving" in refused.err) == (2, True, False)
+    assert run("serve", "--judge", "rules", "--host", "0.0.0.0", "--port", "0", "--name", "box.lan").code == 0
     assert run("serve", "--judge", "gpt").code == 2
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = run("serve", "--judge", "rules", "--port", str(taken.getsockname()[1]))
+    assert (refused.code, "cannot listen" in refused.err, "serving" in refused.err) == (2, True, False)
     assert len(started) == 2

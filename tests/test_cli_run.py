@@ -101,3 +101,30 @@ def test_a_result_left_by_an_earlier_run_is_not_taken_for_this_one(
     assert not (checkout / "out" / "results" / "record.json").exists()
     assert json.loads((checkout / "notebooks" / "09_record.ipynb").read_text())["cells"]
     assert "published" not in capsys.readouterr().out
+
+
+def test_a_run_that_fails_leaves_the_result_of_an_earlier_one(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(monkeypatch, "record", "--out", "a") == 0
+    result = checkout / "a" / "results" / "record.json"
+    assert f"wrote {result}" in capsys.readouterr().out
+    kept = result.read_bytes()
+
+    def stops(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(publish, "run_notebook", stops)
+    assert _run(monkeypatch, "record", "--out", "a") == 130
+    assert result.read_bytes() == kept
+    assert [file.name for file in result.parent.iterdir()] == [result.name]
+
+
+def test_a_file_is_named_as_seen_from_here(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "mine.csv").write_text("response\nHi\n")
+    monkeypatch.chdir(checkout)
+    known = {"replies": "", "corpus": "auto"}
+    assert publish.read_parameters(["replies=mine.csv", "corpus=sample"], known) == {
+        "replies": str((checkout / "mine.csv").resolve()),
+        "corpus": "sample",
+    }

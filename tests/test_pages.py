@@ -11,7 +11,7 @@ import pytest
 
 from anima import pages, provenance
 from anima.errors import DataError
-from anima.findings import published_findings
+from anima.findings import compare_findings, published_findings
 from anima.lexicon import load_lexicon
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +48,7 @@ def test_a_rerun_is_compared_and_run_times_are_told(tmp_path: Path) -> None:
     finding.write(tmp_path / "notebooks" / "results")
     _, rows = provenance.finding_rows(tmp_path, [])
     assert rows[0][0] == finding.title
-    assert rows[0][-1] != "not run in this build"
+    assert rows[0][-1] == compare_findings(finding, finding).summary()
     notebook = {
         "metadata": {"papermill": {"duration": 12.34}},
         "cells": [{"cell_type": "code"}, {"cell_type": "markdown"}],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from anima import publish
 from anima.errors import AnimaError, DataError, InputError
 from anima.publish import notebook_parameters, notebook_path, project_root, read_parameters, run_notebook, run_notebooks
 
@@ -130,3 +132,18 @@ def test_notebooks_run_side_by_side(checkout: Path) -> None:
     with pytest.raises(AnimaError, match=r"03_left.ipynb: cell \d failed with ZeroDivisionError"):
         run_notebooks([paths[0], *[folder / "01_first_steps.ipynb"] * 4, last], checkout / "failed", workers=1)
     assert not (checkout / "failed" / last.name).exists()
+
+
+@pytest.mark.parametrize("sample", [True, False])
+def test_captions_of_a_sample_run_say_whose_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: bool
+) -> None:
+    notebook = _notebook("n = 0\n", "n")
+    notebook["cells"][1]["metadata"]["mystnb"] = {"figure": {"caption": "All rise."}, "image": {"alt": "A line."}}
+    page = tmp_path / "03_x.ipynb"
+    page.write_text(json.dumps(notebook))
+    monkeypatch.setattr(publish, "rerun_result", lambda _: SimpleNamespace(sample=sample))
+    publish._for_the_page(page)
+    told = json.loads(page.read_text())["cells"][1]["metadata"]["mystnb"]
+    before = "SAMPLE, invented data. The published figure: " if sample else ""
+    assert told == {"figure": {"caption": f"{before}All rise."}, "image": {"alt": f"{before}A line."}}

@@ -14,7 +14,8 @@ from anima.authenticity.golden import GoldenReply, load_golden
 from anima.authenticity.intents import UNCLASSIFIED, catalogue
 from anima.authenticity.rules import round3
 from anima.errors import InputError
-from anima.stats import Estimate, Presentable, bootstrap_sums, confusion_terms, json_ready
+from anima.stats import Estimate, Presentable, bootstrap_mean, bootstrap_sums, confusion_terms, json_ready
+from anima.stats.agreement import share_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +94,7 @@ class Evaluation(Presentable):
     Attributes
     ----------
     estimates
-        By name; intervals are bootstrapped by reply.
+        By name; intervals are bootstrapped by reply, or Wilson's where all of a few are right (:func:`with_width`).
     per_intent
         One row per label: precision, recall, F1, support.
     rows
@@ -218,7 +219,7 @@ def evaluate_analyses(
     if len(poles):
         hits = (poles["pole_gold"] == poles["pole_detected"]).to_numpy(dtype=np.float64)
         majority = poles["pole_gold"].value_counts(normalize=True).iloc[0]
-        estimate = _mean(hits, "pole accuracy", n_resamples)
+        estimate = with_width(_mean(hits, "pole accuracy", n_resamples), hits.sum(), len(hits))
         estimates["pole accuracy"] = _with_baselines(estimate, trivial_baseline=float(majority))
     first = analyses[0]
     return Evaluation(
@@ -255,6 +256,21 @@ def macro_f1(counts: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
     return np.where(n_present > 0, f1.sum(axis=1) / np.maximum(n_present, 1), np.nan)
 
 
+def with_width(estimate: Estimate, hits: float, n: int, *, f1: bool = False) -> Estimate:
+    """Return the estimate, with Wilson's interval where all of ``n`` or none are hits: a bootstrap has no width then.
+
+    ``f1``: the estimate is an F1, and ``hits`` the true positives among the ``n`` items that are wanted or found. Their
+    share J gives F1 = 2 J / (1 + J), which rises with J, so that the ends of its interval can be carried over. Wilson's
+    interval takes items as independent, which those of one reply are not.
+    """
+    if not estimate.defined or estimate.low != estimate.high or not n or 0 < hits < n:
+        return estimate
+    share = share_estimate(hits, n, estimate.name, estimate.level)
+    low, high = ((2 * x / (1 + x) if f1 else x) for x in (share.low, share.high))
+    said = f"no {'error' if hits else 'hit'} in {n}, items taken as independent"
+    return replace(estimate, low=low, high=high, method=share.method, status="ok", reason=said)
+
+
 def _sentence_estimates(
     truth: NDArray[np.int64], found: NDArray[np.int64], clusters: NDArray[np.int64], n_labels: int, n_resamples: int
 ) -> dict[str, Estimate]:
@@ -285,8 +301,7 @@ def _mean(values: NDArray[Any], name: str, n_resamples: int) -> Estimate:
     known = values[~np.isnan(values)]
     if not len(known):
         return Estimate.undefined(name, "no reply is labelled for it")
-    terms = np.column_stack([known, np.ones(len(known))])
-    return bootstrap_sums(lambda s: s[:, 0] / s[:, 1], terms, n_resamples=n_resamples, name=name)
+    return bootstrap_mean(known, n_resamples=n_resamples, name=name)
 
 
 def _row(reply: GoldenReply, analysis: Analysis) -> dict[str, Any]:
@@ -324,13 +339,18 @@ def _row(reply: GoldenReply, analysis: Analysis) -> dict[str, Any]:
 def _marker_estimates(rows: pd.DataFrame, n_resamples: int) -> dict[str, Estimate]:
     columns = ["marker_tp", "marker_fp", "marker_fn", "suppressed_gold", "suppressed_ok", "suppressed_seen"]
     terms = rows[columns].to_numpy(dtype=np.float64)
+    totals = terms.sum(axis=0)
 
     def ratio(name: str, top: int, bottom: dict[int, float]) -> Estimate:
         def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
             under = sums[:, list(bottom)] @ np.array(list(bottom.values()))
             return np.where(under > 0, sums[:, top] / np.where(under > 0, under, 1), np.nan)
 
-        return bootstrap_sums(statistic, terms, n_resamples=n_resamples, name=name)
+        n = int(totals[list(bottom)].sum())  # items that the ratio is of; replies are the clusters
+        found = bootstrap_sums(
+            statistic, terms, clusters=np.arange(len(terms)), n_resamples=n_resamples, name=name, n=n
+        )
+        return with_width(found, totals[top], n, f1=name.endswith("F1"))
 
     estimates = (
         ratio("marker precision", 0, {0: 1, 1: 1}),

@@ -1,4 +1,4 @@
-"""Golden sets: whole replies with what a careful reader finds in them."""
+"""Golden sets: whole replies with what two annotators, language models working from one guide, find in them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 KeywordMode = Literal["lazy", "eager", "off"]
 
 
-_MAX_NGRAM = 4
+#: Words of the longest keyword.
+MAX_NGRAM = 4
 _NGRAM_EDGES = ".,;:!¡¿?"
 #: Words up to which a whole reply is too short for the heads; see :meth:`Instrument._borne_out`.
 _FEW_WORDS = 3
@@ -346,7 +347,7 @@ class Instrument:
         pieces = fields(phrase)
         grams = [
             " ".join(pieces[i : i + n]).strip(_NGRAM_EDGES)
-            for n in range(1, min(_MAX_NGRAM, len(pieces)) + 1)
+            for n in range(1, min(MAX_NGRAM, len(pieces)) + 1)
             for i in range(len(pieces) - n + 1)
         ]
         grams = list(dict.fromkeys(gram for gram in grams if gram.strip()))

@@ -57,11 +57,3 @@ def pattern_for_intent(intent: str) -> str:
     """Return the pattern name under which markers and pools speak of ``intent``; unknown names map to themselves."""
     known = catalogue().get(intent)
     return known.pattern if known else intent
-
-
-def intent_for_pattern(pattern: str) -> str:
-    """Return the intent behind a pattern name, UNCLASSIFIED when there is none."""
-    special = {"REDIRECT_AS_CARE": "REDIRECT_SEMANTIC", "EMOTIONAL_ANCHORING": "ALIGN"}
-    if pattern in special:
-        return special[pattern]
-    return next((intent.name for intent in catalogue().values() if intent.pattern == pattern), UNCLASSIFIED)

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 Position = Literal["opening", "middle", "closing"]
 Severity = Literal["high", "medium", "low"]
 
-_EDGE_FACTOR: Final = 1.15
-_HIGH: Final = 0.75
-_MEDIUM: Final = 0.6
+#: Of a marker at the opening or closing, and from which weight its severity is high or medium; see :func:`severity`.
+EDGE_FACTOR: Final = 1.15
+HIGH: Final = 0.75
+MEDIUM: Final = 0.6
 _PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{\{(\w+)\}\}| \??", re.DOTALL)
 _LINE_BREAK = re.compile(r"\n[ \t]*")
 _LIST_ASKED = re.compile(
@@ -125,8 +126,8 @@ def severity(weight: float, position: Position) -> Severity:
 
     Proved by ``tests/authenticity/test_markers_parity.py`` against outputs of the reference service.
     """
-    value = weight * _EDGE_FACTOR if position in ("opening", "closing") else weight
-    return "high" if value >= _HIGH else "medium" if value >= _MEDIUM else "low"
+    value = weight * EDGE_FACTOR if position in ("opening", "closing") else weight
+    return "high" if value >= HIGH else "medium" if value >= MEDIUM else "low"
 
 
 def position_of(index: int, total: int) -> Position:

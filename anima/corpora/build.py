@@ -74,7 +74,8 @@ class Builder:
         self._turn = 0
         self._told_replies = False  # else each answers the one before it, and nothing can be wrong
 
-    def dialogue(self, dialogue_id: str, place: str, *, split: str = "", **columns: Any) -> None:
+    # Positional only, so that a column of the user's may have any name.
+    def dialogue(self, dialogue_id: str, place: str, /, *, split: str = "", **columns: Any) -> None:
         """Begin a dialogue; ``place`` (file and record) is for messages."""
         _check_id(dialogue_id, "dialogue_id", place, self._dialogue_places)
         self._dialogues.add({"dialogue_id": dialogue_id, "split": split, "n_utterances": 0, **columns})
@@ -86,6 +87,7 @@ class Builder:
         speaker: str,
         text: str,
         place: str,
+        /,
         *,
         kind: Kind = "message",
         reply_to: str | None = None,
@@ -114,7 +116,7 @@ class Builder:
         self._dialogues.columns["n_utterances"][-1] = self._turn
         self._last = utterance_id
 
-    def label(self, scheme: str, label: str, place: str, **span: Any) -> None:
+    def label(self, scheme: str, label: str, place: str, /, **span: Any) -> None:
         """Add a label to the utterance added last."""
         allowed = self._schemes[scheme]
         if allowed is not None and label not in allowed:
@@ -139,7 +141,7 @@ class Builder:
         """Add an outcome of the dialogue begun last; ``speaker`` "" for the whole of it."""
         self._outcomes.add({"dialogue_id": self._dialogue, "speaker": speaker, "name": name, "value": float(value)})
 
-    def speaker(self, speaker: str, **columns: Any) -> None:
+    def speaker(self, speaker: str, /, **columns: Any) -> None:
         """Add what is known of a participant of the dialogue begun last."""
         self._speakers.add({"dialogue_id": self._dialogue, "speaker": speaker, **columns})
 

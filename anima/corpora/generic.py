@@ -55,7 +55,7 @@ def from_convokit(
     Notes
     -----
     Utterances keep the order of the file inside their conversation. Metadata become columns; a key that is named like
-    one of anima's columns is prefixed with ``meta_``.
+    one of anima's columns, or like one so prefixed, is prefixed with ``meta_``.
     """
     require_choice(ids, "ids", ("unique", "composite"))
     schemes = _schemes(labels)
@@ -243,4 +243,7 @@ def _values(value: object, place: str) -> list[str]:
 
 
 def _column(name: str, taken: set[str] | frozenset[str]) -> str:
-    return f"meta_{name}" if name in taken else name
+    stem = name
+    while stem.startswith("meta_"):
+        stem = stem.removeprefix("meta_")
+    return f"meta_{name}" if stem in taken else name

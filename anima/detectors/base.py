@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from anima.stats.weighted import Floats
+    from anima.stats.weighted import Flags, Floats
 
-    Flags = NDArray[np.bool_]
     #: What counted, of which kind, and by how much.
     Part = tuple[str, str, float]
 

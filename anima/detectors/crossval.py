@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from anima.detectors.base import Flags
     from anima.embedding.base import Embedder
-    from anima.stats.weighted import Floats
+    from anima.stats.weighted import Flags, Floats
 
 Statistic = Literal["precision", "recall", "f1", "kappa"]
 

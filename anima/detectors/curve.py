@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from anima.detectors.base import Flags, Part
+    from anima.detectors.base import Part
     from anima.detectors.texts import Texts
-    from anima.stats.weighted import Floats
+    from anima.stats.weighted import Flags, Floats
 
 
 @dataclass(frozen=True, eq=False)

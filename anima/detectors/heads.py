@@ -22,9 +22,9 @@ from anima.errors import InputError
 from anima.stats.folds import grouped_folds
 
 if TYPE_CHECKING:
-    from anima.detectors.base import Flags, Part
+    from anima.detectors.base import Part
     from anima.detectors.texts import Grams, Texts
-    from anima.stats.weighted import Floats
+    from anima.stats.weighted import Flags, Floats
 
 _MIN_COUNT: dict[Grams, int] = {"word": 2, "char": 3}  # an n-gram in fewer training texts is noise
 

@@ -12,10 +12,10 @@ from anima.detectors.base import Detector
 from anima.errors import InputError
 
 if TYPE_CHECKING:
-    from anima.detectors.base import Flags, Part
+    from anima.detectors.base import Part
     from anima.detectors.texts import Texts
     from anima.lexicon import PhraseLexicon
-    from anima.stats.weighted import Floats
+    from anima.stats.weighted import Flags, Floats
 
 #: How a label is told: categories of :mod:`anima.lexicon`, or a function of a text that counts what speaks for it.
 Rule = str | Sequence[str] | Callable[[str], float]

@@ -9,8 +9,7 @@ import numpy as np
 from anima.detectors.base import decide
 
 if TYPE_CHECKING:
-    from anima.detectors.base import Flags
-    from anima.stats.weighted import Floats
+    from anima.stats.weighted import Flags, Floats
 
 _ROUNDS = 3  # of going through the labels; a fourth changes nothing on either corpus
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from anima.lazy import lazy
 
 if TYPE_CHECKING:
     from anima.embedding.base import Embedder, TableEmbedder, get_embedder, has_vector
@@ -18,16 +19,9 @@ __all__ = [
 
 # Loaded on first use: httpx and sqlite3 cost more time than all the rest.
 _HOMES: Final = {
-    "BundledEmbedder": "bundled", "CacheInfo": "cache", "CachedEmbedder": "cache", "OllamaEmbedder": "remote",
-    "OpenAIEmbedder": "remote",
+    "BundledEmbedder": "bundled", "CacheInfo": "cache", "CachedEmbedder": "cache", "Embedder": "base",
+    "OllamaEmbedder": "remote", "OpenAIEmbedder": "remote", "TableEmbedder": "base", "get_embedder": "base",
+    "has_vector": "base",
 }  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'base')}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(__name__, _HOMES)

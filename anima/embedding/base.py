@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from anima.checks import require_texts, show
-from anima.errors import BadEmbeddingError, EmbeddingError, InputError, SettingsError
+from anima.endpoint import model_spec, wrong_spec
+from anima.errors import BadEmbeddingError, EmbeddingError, InputError
 from anima.settings import env
 from anima.vectors import unit
 
@@ -164,20 +164,17 @@ def get_embedder(spec: str | Embedder | None = None) -> Embedder:
         if known and isinstance(name, str) and name:  # not hasattr dim: that may ask a server
             return spec
         raise InputError(f"embedder must be {FORMS}, or have id, dim and embed; got {type(spec).__name__} {show(spec)}")
-    kind, _, rest = spec.strip().partition(":")
-    parts = re.fullmatch(r"(?P<model>[^@\s]*)(?:@(?P<url>https?://\S+))?", rest)
-    kind = kind.strip().lower()
-    if kind == "bundled" and not rest:
+    kind, model, url = model_spec(spec)
+    if kind == "bundled" and not model and not url:
         from anima.embedding.bundled import BundledEmbedder
 
         return BundledEmbedder()
-    if kind == "ollama" and parts:
+    if kind == "ollama":
         from anima.embedding.remote import OllamaEmbedder
 
-        return OllamaEmbedder(parts["model"] or None, parts["url"])
-    if kind == "openai" and parts and parts["model"] and parts["url"]:
+        return OllamaEmbedder(model, url)
+    if kind == "openai" and model and url:
         from anima.embedding.remote import OpenAIEmbedder
 
-        return OpenAIEmbedder(parts["model"], parts["url"])
-    hidden = re.sub(r"//[^/@]*@", "//***@", spec)  # a password in the URL stays out of the message
-    raise SettingsError(f"embedder must be {FORMS} (URL with http:// or https://), got {show(hidden)}")
+        return OpenAIEmbedder(model, url)
+    raise wrong_spec("embedder", FORMS, spec)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, Union
 
 from anima.checks import show
-from anima.errors import InputError, SettingsError
+from anima.endpoint import model_spec, wrong_spec
+from anima.errors import InputError
 from anima.judge.ask import judge_analysis
 from anima.judge.rules import rules_verdict
 
@@ -41,21 +41,18 @@ def get_judge(spec: str | Judge) -> Judge:
         if not isinstance(spec, type) and all(callable(getattr(spec, name, None)) for name in ("stream", "complete")):
             return spec
         raise InputError(f"judge must be {FORMS}, or a client; got {type(spec).__name__} {show(spec)}")
-    kind, _, rest = spec.strip().partition(":")
-    parts = re.fullmatch(r"(?P<model>[^@\s]*)(?:@(?P<url>https?://\S+))?", rest)
-    kind = kind.strip().lower()
-    if kind == "rules" and not rest:
+    kind, model, url = model_spec(spec)
+    if kind == "rules" and not model and not url:
         return "rules"
-    if kind == "ollama" and parts:
+    if kind == "ollama":
         from anima.judge.ollama import OllamaClient
 
-        return OllamaClient(parts["model"] or None, parts["url"])
-    if kind == "openai" and parts and parts["model"] and parts["url"]:
+        return OllamaClient(model, url)
+    if kind == "openai" and model and url:
         from anima.judge.openai import OpenAIClient
 
-        return OpenAIClient(parts["model"], parts["url"])
-    hidden = re.sub(r"//[^/@]*@", "//***@", spec)  # a password in the URL stays out of the message
-    raise SettingsError(f"judge must be {FORMS} (URL with http:// or https://), got {show(hidden)}")
+        return OpenAIClient(model, url)
+    raise wrong_spec("judge", FORMS, spec)
 
 
 def judge_name(judge: Judge) -> str:

@@ -167,6 +167,10 @@ def rules_verdict(analysis: Analysis, *, lang: NotesLang = "en") -> Verdict | Un
         if reckoning.score >= row["score"] and (genuine or not row.get("needs_genuine"))
     )
     predictability = analysis.trajectory.predictability
+    refusals = _refusals()[lang]
+    refusal = refusals["code"] if _mostly_code(analysis.response) else ""
+    if not refusal and len(steps) < table["min_sentences"]:
+        refusal = refusals["short"].format(least=table["min_sentences"])
     markers = sum(row.kind == "marker" and row.points != 0 for row in reckoning.contributions)
     return Verdict(
         authenticity_score=reckoning.score,
@@ -177,7 +181,8 @@ def rules_verdict(analysis: Analysis, *, lang: NotesLang = "en") -> Verdict | Un
         ),
         genuine_elements=tuple(f"{step.index}: {step.intent} – {step.phrase}" for step in genuine),
         trajectory_predictability=next((p for p in PREDICTABILITIES if p == predictability), None),
-        notes=table["notes"][lang].format(
+        notes=refusal
+        + table["notes"][lang].format(
             base=table["base"],
             control=round(reckoning.points("sentence", positive=False)),
             genuine=round(reckoning.points("sentence", positive=True)),
@@ -187,7 +192,7 @@ def rules_verdict(analysis: Analysis, *, lang: NotesLang = "en") -> Verdict | Un
             n_genuine=len(genuine),
             n_markers=markers,
         ),
-        not_applicable=len(steps) < table["min_sentences"] or _mostly_code(analysis.response),
+        not_applicable=bool(refusal),
         fallback=True,
         receipt=receipt,
     )
@@ -218,6 +223,12 @@ def in_english_or_spanish(text: str) -> bool:
         return False
     known = sum(map(function_words().__contains__, words))
     return 2 * sum(map(_foreign_words().__contains__, words)) <= known and (len(words) < 20 or 12 * known >= len(words))
+
+
+@cache
+def _refusals() -> Mapping[str, Any]:
+    with data_path("judge/rules_refusals.toml").open("rb") as file:
+        return tomllib.load(file)
 
 
 @cache

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import sys
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -124,9 +126,23 @@ def serve(host: str = "127.0.0.1", port: int = PORT, judge: str | Judge = "ollam
     """
     require_int(port, "port", low=0, high=65535)
     if host not in HOSTS and "hosts" not in settings:
-        raise InputError(f"host {show(host)} is not this machine alone: give hosts, the names it will be called by")
+        raise InputError(
+            f"host {show(host)} is not this machine alone: give the names it will be called by (--name, hosts=[…])"
+        )
     app = create_app(judge, **settings)
-    uvicorn.run(app, host=host, port=port, limit_concurrency=_CALLS, log_level="warning", server_header=False)
+    with _listen(host, port) as door:
+        at = f"[{host}]" if ":" in host else host
+        print(f"anima: serving at http://{at}:{door.getsockname()[1]}/; Ctrl+C ends it", file=sys.stderr)  # noqa: T201
+        config = uvicorn.Config(app, limit_concurrency=_CALLS, log_level="warning", server_header=False)
+        uvicorn.Server(config).run(sockets=[door])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InputError(f"cannot listen on host {show(host)}, port {port}: {error}") from None
 
 
 @dataclass(frozen=True)

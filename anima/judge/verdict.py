@@ -170,7 +170,7 @@ class Verdict(_Outcome):
         model = self.receipt.model if self.receipt else ""
         who = "the rules (fall-back, no language model)" if self.fallback else model or "the judge"
         if self.not_applicable:
-            return f"Not applicable, says {who}: the reply is no case for the instrument."
+            return f"Not applicable according to {who}: nothing in the reply to score."
         details = [f"{self.depth_assessment} depth"] if self.depth_assessment else []
         if self.trajectory_predictability:
             details.append(f"{self.trajectory_predictability} predictability")

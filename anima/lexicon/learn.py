@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from anima.lexicon.phrases import Flags
+    from anima.stats.weighted import Flags
 
 #: Bars that the inner folds choose from, unless told otherwise: shrunk precision, and weight of the base rate.
 PRECISIONS = (0.3, 0.4, 0.5, 0.6)
@@ -64,7 +64,8 @@ def learn(
     prior
         Weight of the base rate, in utterances; 0 is raw precision. Several values: the inner folds choose.
     folds, seed
-        Outer folds, by group and shuffled by ``seed``; inner ones are one fewer. 0 folds: no held-out score.
+        Outer folds, by group and shuffled by ``seed``; inner ones are one fewer, at least two. 0 folds: no held-out score; 1
+        is refused.
     n_resamples
         Resamples of groups for the intervals.
 
@@ -76,7 +77,7 @@ def learn(
     Raises
     ------
     InputError
-        If a column is missing, the label is no boolean or constant, or there are fewer groups than folds.
+        If a column is missing, the label is no boolean or constant, or there are too few groups for the folds.
 
     Notes
     -----
@@ -91,7 +92,10 @@ def learn(
     priors = [require_number(value, "prior", low=0) for value in _several(prior)]
     require_int(min_support, "min_support", low=1)
     require_int(max_words, "max_words", low=1, high=8)
-    require_int(folds, "folds", low=0)
+    if require_int(folds, "folds", low=0) == 1:
+        raise InputError(
+            "folds must be 0 (no held-out score) or at least 2, got 1: one fold leaves nothing to learn from"
+        )
     if not (precisions and priors):
         raise InputError("min_precision and prior must hold one value each at least")
     if not len(utterances):
@@ -104,12 +108,13 @@ def learn(
     if truth.all() or not truth.any():
         raise InputError(f"utterances: column {label!r} is {bool(truth[:1].all())} everywhere: nothing to learn")
     clusters = utterances[groups].to_numpy()
-    if len(set(clusters)) < max(folds, 3):
-        raise InputError(
-            f"utterances: {len(set(clusters))} groups in {groups!r} are fewer than {max(folds, 3)}: lower folds"
-        )
-    grams = Grams(require_texts(utterances[text], text), max_words)
     bars = [(precision, weight) for precision in precisions for weight in priors]
+    # What an outer fold trains on is parted into inner folds, if there is something to choose.
+    least = {0: 2, 2: 4}.get(folds, folds) if len(bars) > 1 else folds
+    if (n_groups := len(set(clusters))) < least:
+        advice = "lower folds" if folds > 2 else "give more groups"
+        raise InputError(f"utterances: {n_groups} groups in {groups!r}, {folds} folds need at least {least}: {advice}")
+    grams = Grams(require_texts(utterances[text], text), max_words)
     rows = np.arange(len(truth))
     held_out = None
     if folds >= 2:
@@ -122,7 +127,7 @@ def learn(
     phrases = tuple(grams.phrase(j, truth) for j in chosen)
     settings = {
         "min_precision": bar[0], "prior": bar[1], "min_support": min_support, "max_words": max_words, "folds": folds,
-        "seed": seed, "n_utterances": len(truth), "n_positive": int(truth.sum()), "n_groups": len(set(clusters)),
+        "seed": seed, "n_utterances": len(truth), "n_positive": int(truth.sum()), "n_groups": n_groups,
     }  # fmt: skip
     return PhraseLexicon(label, phrases, settings, held_out)
 

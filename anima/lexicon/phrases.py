@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    Flags = NDArray[np.bool_]
+    from anima.stats.weighted import Flags
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ _CLAIMS: Final = {"strong", "moderate", "load_bearing", "informative", "misleadi
 
 
 def correlate(
-    joined: Joined, judge: Any, min_samples: int, method: Method, interval: Interval, control: Control, level: float,
+    joined: Joined, *, judge: Any, min_samples: int, method: Method, interval: Interval, control: Control, level: float,
     n_resamples: int, resamples: str, quantiles: QuantileRule, polarity: Mapping[str, Polarity] | None, rng: RngLike,
 ) -> tuple[PairResult, ...]:  # fmt: skip
     """Return all pairs of a join, eval metric by eval metric; ``judge`` turns an interval into a verdict."""

@@ -202,7 +202,7 @@ def fallback_signal(
     streaks = pd.DataFrame(sorted(rows), columns=["start", "end", "n", "kind", "value"])
     flagged, told = int((flag == 1).sum()), int((~np.isnan(flag)).sum())
     share_flagged = share_estimate(flagged, told, "share with a fallback flag", level)
-    known = told or int((~np.isnan(confidence)).sum())
+    known = int((~np.isnan(flag) | ~np.isnan(confidence)).sum())
     state: FallbackState = "healthy"
     reason = "no streak"
     if len(streaks):

@@ -223,8 +223,9 @@ def correlation_study(
         max_lag_ms=max_lag_ms, outcome_filter=outcome_filter, clusters=clusters,
     )  # fmt: skip
     pairs = correlate(
-        joined, judge, min_samples, method, interval, control, level, n_resamples, resamples, quantiles, polarity, rng
-    )
+        joined, judge=judge, min_samples=min_samples, method=method, interval=interval, control=control, level=level,
+        n_resamples=n_resamples, resamples=resamples, quantiles=quantiles, polarity=polarity, rng=rng,
+    )  # fmt: skip
     return CorrelationStudy(pairs, joined.runs(), joined.outcomes, method, control, level, joined.notes, health)
 
 

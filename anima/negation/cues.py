@@ -95,13 +95,25 @@ class Language:
     phrases
         Cues of several words by their first word, longest first.
     pseudo
-        Phrases that deny nothing, by their first two words, longest first.
+        Phrases that deny nothing, by their first two words, longest first; some only under a condition:
+    alone, with_gerund
+        Those that deny nothing only between marks ("no problem"), or before a gerund or "but" ("can't help laughing").
+    with_but, corrective
+        Those that deny nothing only where one of the corrective words follows ("not just … but").
+    deniable, deniers
+        Those whose noun may itself be what is denied ("there is no doubt"), and the words before them that show it.
     starters
         Words a cue can begin with.
     classes
         The word classes.
+    pairs
+        Second words by first word of pairs that end a clause (Spanish "por lo").
     affixes
         For each word with a negative affix, the bounds of the affix in it.
+    affixal_by_default
+        Whether affixes count as cues unless the caller says otherwise.
+    triggers
+        Finds what a cue can begin with: without a match there is no cue but affixes.
     """
 
     name: Lang

@@ -86,26 +86,27 @@ class English(Rules):
             if w in _QUOTES and (close := self._quoted(i)):
                 i = close + 1
                 continue
+            rule, end = "", i
             if w in MARKS or w[:2] in ("--", "..") or (w == "." and self._ends_sentence(i)):
-                return Extent(i, w, "punctuation", skipped)
-            if w == ",":
+                rule = "punctuation"
+            elif w == ",":
                 if close := self._parenthesis(i, cue):
                     skipped += range(i + 1, close)
                     i = close
                 elif close := self._interruption(i):
                     i = close
                 elif not self._comma_continues(i, start):
-                    return Extent(i, w, "comma", skipped)
+                    rule = "comma"
             elif w in stop:
                 if w == "however" and self.word(i + 1) == "," and self.word(i + 2) in ("that", "of", "to"):
                     skipped.append(i)
                     i += 1
                 elif not self._stop_continues(i, start):
-                    return Extent(i, w, "connector", skipped)
+                    rule = "connector"
             elif w == "and" or w == "or":
                 adjective = w == "and" and i == start and cue.kind == "affix"
                 if adjective or (not self._subject_goes_on(i, last_opener) and self._new_clause(i + 1, cue, w)):
-                    return Extent(i, w, "coordination", skipped)
+                    rule = "coordination"
             elif w == "nor":
                 if low[cue.first] == "neither":
                     skipped.append(i)
@@ -114,15 +115,14 @@ class English(Rules):
                 or (w == "during" and cue.kind == "preposition")
                 or (w in ("for", "so") and self._opens(i, start))
             ):
-                return Extent(i, w, "connector", skipped)
+                rule = "connector"
             elif w in opener:
-                if w == "that" and i == start + 1 and self._reports(cue, i - 1):
-                    return Extent(i, w, "complement", skipped)
+                rule = "complement" if w == "that" and i == start + 1 and self._reports(cue, i - 1) else ""
                 verbs += 1
                 last_opener = i
             elif w in subject:
-                if i > start and (fronted or cue.kind == "preposition") and self._main_subject(i):
-                    return Extent(i, w, "main clause", skipped)
+                main = i > start and (fronted or cue.kind == "preposition") and self._main_subject(i)
+                rule = "main clause" if main else ""
                 verbs += 1
                 last_opener = i
             elif i > start and w != "'s" and (w in finite or (w in ("have", "do") and (fronted or relative))):
@@ -131,7 +131,9 @@ class English(Rules):
                 elif verbs > 0:
                     verbs -= 1
                 elif (relative or fronted) and low[i - 1] not in c["preposition"]:
-                    return Extent(self._phrase_start(i, start) if fronted else i, w, "main clause", skipped)
+                    rule, end = "main clause", self._phrase_start(i, start) if fronted else i
+            if rule:
+                return Extent(end, w, rule, skipped)
             i += 1
         return Extent(n, "", "end", skipped)
 

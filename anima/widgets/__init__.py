@@ -7,8 +7,9 @@ notebook, as is their default.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from anima.lazy import lazy
 
 if TYPE_CHECKING:
     from anima.widgets.browser import Browser, browse, filter_utterances
@@ -26,12 +27,4 @@ __all__ = [
     "Browser", "Explorer", "Flips", "LabellingSession", "LabellingWidget", "browse", "compare", "filter_utterances",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(__name__, _HOMES)

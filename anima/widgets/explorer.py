@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -168,8 +168,9 @@ class Explorer:
         """The instrument as the controls say; a control that was not moved leaves the default's own value."""
         chosen = self.embedder.value
         if chosen not in self._made:
-            own, settings = self.default.reference, self.default.settings
-            self._made[chosen] = api.instrument(embedder=chosen, reference=own, settings=settings)
+            made = api.instrument(embedder=chosen, reference=self.default.reference)
+            # A threshold that the default's own classifier does not use still holds for another one chosen here.
+            self._made[chosen] = made.with_settings(**asdict(self.default.settings))
         changes: dict[str, Any] = {}
         if self.classifier.value != self._start["classifier"]:
             changes["classifier"] = self.classifier.value

@@ -354,6 +354,10 @@ def _items(
 def _keys(labels: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     if isinstance(labels, Mapping):
         keys = {require_text(key, "key of labels").lower(): label for key, label in labels.items()}
+        if len(keys) < len(labels):
+            raise InputError(
+                f"labels has a key twice, in capitals and not, got {show(list(labels))}: give each its own"
+            )
         for key in keys:
             if len(key) != 1 or not key.isalnum() or key in RESERVED:
                 raise InputError(f"labels has the key {show(key)}: one letter or digit, but not u (undo) or s (skip)")
@@ -363,6 +367,6 @@ def _keys(labels: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
             raise InputError(f"labels has {len(labels)} names, but there are only {len(_KEYS)} keys")
         keys = dict(zip(_KEYS, labels, strict=False))
     names = require_texts(keys.values(), "labels")
-    if len(names) < 2 or len(set(names)) < len(labels) or not all(name.strip() for name in names):
+    if len(names) < 2 or len(set(names)) < len(names) or not all(name.strip() for name in names):
         raise InputError(f"labels must be at least two different names, got {show(names)}")
     return keys

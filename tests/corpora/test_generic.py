@@ -257,3 +257,22 @@ def test_rows_without_a_label_are_examples_of_none_when_all_were_annotated(tmp_p
     every = from_table(path, labels={"move": "codes"}, all_annotated=True)
     assert some.labelled("move")["greet"].tolist() == [True]
     assert every.labelled("move")["greet"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", ["place", "self", "kind", "speaker", "dialogue_id", "columns"])
+def test_a_column_may_have_any_name(tmp_path: Path, name: str) -> None:
+    corpus = from_table(table(tmp_path / "a.csv", f"text,{name}\nHi,Berlin\n"))
+    shown = f"meta_{name}" if name in ("kind", "speaker", "dialogue_id") else name
+    assert corpus.utterances[shown].tolist() == ["Berlin"]
+    rows = [{"id": "a", "meta": {name: "Berlin"}}]
+    corpus = from_convokit(convokit(tmp_path / "c", rows, {"c": {"meta": {name: "Rome"}}}))
+    assert corpus.utterances[shown].tolist() == ["Berlin"]
+    assert corpus.dialogues["meta_dialogue_id" if name == "dialogue_id" else name].tolist() == ["Rome"]
+
+
+def test_no_metadata_are_lost_to_a_prefix(tmp_path: Path) -> None:
+    told = [{"text": "a", "meta_text": "b", "meta_meta_text": "c", "meta_mood": "d"}, {"meta_text": "e"}]
+    corpus = from_convokit(convokit(tmp_path / "c", [{"id": str(k), "meta": meta} for k, meta in enumerate(told)]))
+    names = ["text", "meta_text", "meta_meta_text", "meta_meta_meta_text", "meta_mood"]
+    found = corpus.utterances[names].fillna("").values.tolist()
+    assert found == [["Hello", "a", "b", "c", "d"], ["Hello", "", "e", "", ""]]

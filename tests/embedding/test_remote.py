@@ -538,7 +538,7 @@ def at(http, **options):
             "slow",
             2,
             ServerUnavailableError,
-            "no answer within 0.2 s: the model may still be loading; raise timeout in 2",
+            "no answer within 0.2 s: the model may still be loading; raise timeout .after 2",
         ),
         ("cut", 2, ServerUnavailableError, "broke off before the answer was complete"),
         ("hang up", 2, ServerUnavailableError, "broke off before the answer was complete"),
@@ -566,7 +566,7 @@ def test_no_server_says_how_to_start_it():
         port = free.getsockname()[1]
     with (
         OllamaEmbedder("m", f"http://127.0.0.1:{port}", retries=1, backoff=0.0) as embedder,
-        pytest.raises(ServerUnavailableError, match=r"nothing answers: start it with `ollama serve`.* in 2 attempts"),
+        pytest.raises(ServerUnavailableError, match=r"nothing answers: start it with `ollama serve`.*after 2 attempts"),
     ):
         embedder.embed(["a"])
 

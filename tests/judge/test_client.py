@@ -444,7 +444,7 @@ def test_no_server_says_how_to_start_it(make, answer, run):
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     text = str(fails(run, make(url, retries=2), "absent"))
-    assert "in 3 attempts" in text
+    assert "after 3 attempts" in text
     assert "start" in text
     assert url in text
 

@@ -188,7 +188,8 @@ def test_content_words_are_kept(question):
 @pytest.mark.parametrize("piece", ["just ", " ", "yes or no ", "either ", "so ", "¿", ", right", "the absurd ", "\n"])
 def test_long_questions_do_not_blow_up(piece):
     question = "Why? " + piece * 300
-    assert refine(question, judge="rules").refined
+    taken = "Why? The" + 299 * " the" + " absurd "  # an adjective with nothing behind it is no bait
+    assert refine(question, judge="rules").refined == (taken if piece == "the absurd " else question)
 
 
 # ---- by a model

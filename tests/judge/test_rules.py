@@ -60,7 +60,7 @@ def test_the_verdict_is_marked_as_a_fall_back():
     assert isinstance(verdict, Verdict)
     assert verdict.fallback
     assert "no language model" in verdict.summary()
-    assert "no language model" in verdict.notes
+    assert verdict.notes.startswith("Rules, no language model: ")
     assert verdict.receipt.model == "rules"
     assert verdict.receipt.digest == rules_hash()
     assert verdict.receipt.options["embedder"]
@@ -84,12 +84,16 @@ def test_an_insufficient_trajectory_is_unknown_and_not_low():
 
 
 @pytest.mark.parametrize(
-    "reply",
-    ["Great question! I hope this helps.", "```python\nx = 1\ny = 2\nprint(x + y)\n```\nRun it. It adds. It prints."],
+    ("reply", "why"),
+    [
+        ("Great question! I hope this helps.", "No score: a reply of fewer than 3 sentences"),
+        ("```python\nx = 1\ny = 2\nprint(x + y)\n```\nRun it. It adds. It prints.", "No score: the reply is code"),
+    ],
 )
-def test_operational_replies_are_not_applicable(reply):
+def test_operational_replies_are_not_applicable(reply, why):
     verdict = rules_verdict(anima.analyze(reply))
     assert verdict.not_applicable
+    assert verdict.notes.startswith(why)
     assert math.isnan(verdict.score)
 
 

@@ -254,7 +254,7 @@ def test_a_caller_who_leaves_stops_the_judge(path):
 
 
 def test_other_addresses_need_names():
-    with pytest.raises(InputError, match="give hosts"):
+    with pytest.raises(InputError, match="give the names it will be called by"):
         serve("0.0.0.0", judge="rules")
 
 

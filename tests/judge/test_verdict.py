@@ -35,7 +35,7 @@ def test_verdict_in_words() -> None:
     assert Verdict(7, fallback=True, repairs=("quotes",)).summary() == (
         "Authenticity 7 of 100 by the rules (fall-back, no language model); the answer had to be mended."
     )
-    assert Verdict(7, not_applicable=True).summary().startswith("Not applicable, says the judge")
+    assert Verdict(7, not_applicable=True).summary().startswith("Not applicable according to the judge")
     assert Unscored("no answer.", kind="thinking_only").summary() == "Unscored (thinking only): no answer."
 
 

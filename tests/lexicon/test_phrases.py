@@ -183,7 +183,8 @@ def test_shown(learnt: PhraseLexicon) -> None:
         ({"label": "missing"}, "lacks the column 'missing'"),
         ({"label": "text"}, "must hold True and False"),
         ({"label": "all"}, "is True everywhere"),
-        ({"folds": 90}, "fewer than 90"),
+        ({"folds": 90}, "40 groups in 'dialogue_id', 90 folds need at least 90: lower folds"),
+        ({"folds": 1}, "folds must be 0 .* or at least 2, got 1"),
         ({"min_support": 0}, "min_support"),
         ({"min_precision": 1.5}, "min_precision"),
     ],
@@ -192,6 +193,25 @@ def test_bad_arguments(frame: pd.DataFrame, change: dict, message: str) -> None:
     options = {"label": "asks"} | change
     with pytest.raises(InputError, match=message):
         learn(frame.assign(all=True), **options)
+
+
+@pytest.mark.parametrize(
+    ("folds", "groups", "bars"),
+    [(0, 2, 2), (2, 4, 2), (3, 3, 2), (4, 4, 2), (5, 5, 2), (0, 1, 1), (2, 2, 1), (3, 3, 1)],
+)
+def test_fewest_groups(folds: int, groups: int, bars: int) -> None:
+    frame = pd.DataFrame({
+        "dialogue_id": [k % groups for k in range(60)],
+        "text": ["what do you need" if k // groups % 2 else "it rains here" for k in range(60)],
+    })  # fmt: skip
+    frame["y"] = frame["text"].str.startswith("what")
+    options = {"folds": folds, "prior": [2.0, 4.0][:bars], "min_precision": 0.5, "n_resamples": 20}
+    learnt = learn(frame, "y", **options)
+    assert learnt.phrases
+    assert (learnt.held_out is None) == (folds == 0)
+    if groups > 1:
+        with pytest.raises(InputError, match="lower folds" if folds > 2 else "give more groups"):
+            learn(frame[frame["dialogue_id"] < groups - 1], "y", **options)
 
 
 @pytest.mark.corpora

@@ -207,6 +207,10 @@ def test_nothing_recorded_is_unknown_not_healthy():
     assert fallback_signal([]).state == "unknown"
     assert fallback_signal([{"score": 1}] * 9).state == "unknown"
     assert "unknown" in fallback_signal([]).summary()
+    varied = np.linspace(0.5, 0.9, 100)
+    assert signal(varied, [False] * 2 + [None] * 98).state == "healthy"
+    both = signal(confidence=[0.5, None, None], fallback=[False, False, None], min_streak=3)
+    assert both.reason.startswith("2 judgements with a flag or a confidence")
     with pytest.raises(InputError, match="fallback must be true or false"):
         signal(fallback=[0, 3])
 

@@ -221,7 +221,8 @@ def test_keys() -> None:
         assert start(Path(folder) / "b.jsonl", labels={"Y": "yes", "n": "no"}).keys == {"y": "yes", "n": "no"}
         for labels, message in (
             ({"u": "yes", "n": "no"}, "u \\(undo\\)"), ({"ab": "yes", "n": "no"}, "one letter or digit"), (["a"], "two different"),
-            (["a", "a"], "two different"), ("ab", "one str"), ([str(i) for i in range(40)], "only 33 keys"),
+            (["a", "a"], "two different"),
+            ({"A": "yes", "a": "no"}, "a key twice, in capitals and not"), ("ab", "one str"), ([str(i) for i in range(40)], "only 33 keys"),
         ):  # fmt: skip
             with pytest.raises(InputError, match=message):
                 start(Path(folder) / "c.jsonl", labels=labels)

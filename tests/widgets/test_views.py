@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 import anima
+from anima.authenticity import Instrument, Settings
 from anima.corpora import load_corpus
 from anima.detectors import Majority, TfidfHead, cross_validate
 from anima.errors import InputError
@@ -101,6 +102,16 @@ def test_an_embedder_that_is_away_is_said_on_the_screen() -> None:
     assert "127.0.0.1:9" in explorer._status.value
     explorer.embedder.value = ""
     assert explorer.flips is not None
+
+
+def test_a_threshold_of_the_default_waits_for_a_classifier_that_cuts() -> None:
+    default = Instrument(None, anima.instrument().embedder, Settings(intent_threshold=0.9))
+    explorer = Explorer(REPLY, instrument=default, embedders=["bundled"])
+    explorer.embedder.value = "bundled"
+    assert explorer.flips is not None, explorer._status.value
+    assert explorer.instrument.settings == default.settings
+    explorer.classifier.value = "centroid"
+    assert set(explorer.analysis.chain) == {"UNCLASSIFIED"}
 
 
 def test_changes_wait_for_a_pause_while_a_loop_runs() -> None:

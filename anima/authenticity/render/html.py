@@ -14,24 +14,7 @@ from typing import TYPE_CHECKING
 
 from anima.authenticity.intents import UNCLASSIFIED
 from anima.authenticity.neighbours import NEAR, TEMPERATURE
-from anima.authenticity.render.pieces import (
-    MAX_SENTENCES,
-    Piece,
-    explain,
-    filled,
-    label,
-    left_out,
-    number,
-    numbered,
-    pieces,
-    reach,
-    setup,
-    shorten,
-    shown_steps,
-    strength,
-    verdict,
-    visible,
-)
+from anima.authenticity.render import pieces
 from anima.plots import POLE_COLORS, POOL_COLORS, REGIME_COLORS, REGIME_MARKS, intent_color, text_on
 
 if TYPE_CHECKING:
@@ -53,13 +36,13 @@ def analysis_html(analysis: Analysis) -> str:
     """
     body = [
         f'<p class="an-lead">{_text(analysis.summary())}</p>',
-        f'<p class="an-meta">{_text(setup(analysis))}</p>',
+        f'<p class="an-meta">{_text(pieces.setup(analysis))}</p>',
     ]
     if analysis.note and analysis.steps:  # without sentences the summary says it already
         body.append(f'<p class="an-note"><b>Note:</b> {_text(analysis.note)}.</p>')
     if analysis.response.strip():
         body.append(_section("Reply", _reply(analysis)))
-    if hits := numbered(analysis):
+    if hits := pieces.numbered(analysis):
         body.append(_section("Markers", _markers(hits)))
     if analysis.steps:
         body.append(_section("Trajectory", _trajectory(analysis)))
@@ -71,7 +54,7 @@ def analysis_html(analysis: Analysis) -> str:
     if analysis.neighbours:
         body.append(_section("Nearest reference texts", _neighbours(analysis)))
     if analysis.steps:
-        name = f"All sentences as a table ({len(shown_steps(analysis))})"
+        name = f"All sentences as a table ({len(pieces.shown_steps(analysis))})"
         body.append(f"<details><summary>{name}</summary>{_sentences(analysis)}</details>")
     # The ignore classes keep MathJax from reading "$5 to $10" as a formula.
     return (
@@ -88,7 +71,7 @@ def stylesheet() -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(visible(text), quote=True)
+    return html.escape(pieces.visible(text), quote=True)
 
 
 def _section(name: str, content: str) -> str:
@@ -117,7 +100,7 @@ def _chip(text: str, color: str, mark: str = "") -> str:
 
 def _intent_chip(step: Step) -> str:
     color = "" if step.intent == UNCLASSIFIED else intent_color(step.intent, step.regime)
-    return _chip(label(step.intent), color, REGIME_MARKS[step.regime])
+    return _chip(pieces.label(step.intent), color, REGIME_MARKS[step.regime])
 
 
 def _code(name: str) -> str:
@@ -129,15 +112,17 @@ def _code(name: str) -> str:
 
 def _reply(analysis: Analysis) -> str:
     asked = (
-        f'<p class="an-asked"><b>Asked:</b> {_text(shorten(analysis.question, 400))}</p>' if analysis.question else ""
+        f'<p class="an-asked"><b>Asked:</b> {_text(pieces.shorten(analysis.question, 400))}</p>'
+        if analysis.question
+        else ""
     )
-    text = "".join(_piece(piece, analysis.classifier) for piece in pieces(analysis))
-    hidden = left_out(analysis)
+    text = "".join(_piece(piece, analysis.classifier) for piece in pieces.pieces(analysis))
+    hidden = pieces.left_out(analysis)
     more = f'<p class="an-note">{_text(hidden)}</p>' if hidden else ""
     return f'{asked}<div class="an-reply" style="white-space:pre-wrap" dir="auto">{text}</div>{more}{_legend(analysis) if analysis.steps else ""}'
 
 
-def _piece(piece: Piece, classifier: str) -> str:
+def _piece(piece: pieces.Piece, classifier: str) -> str:
     text = _text(piece.text)
     if piece.hits:
         counts = any(not hit.suppressed for _, hit in piece.hits)
@@ -153,7 +138,7 @@ def _piece(piece: Piece, classifier: str) -> str:
         return text
     before = after = ""
     if piece.first:
-        before = f'<span class="an-sentence" style="background-color:{_tint(piece.step, classifier)}" title="{_text(explain(piece.step))}"><bdi>'
+        before = f'<span class="an-sentence" style="background-color:{_tint(piece.step, classifier)}" title="{_text(pieces.explain(piece.step))}"><bdi>'
     if piece.last:
         # Outside the isolate, so that direction marks in the reply do not move it.
         after = f"</bdi>{_intent_chip(piece.step)}</span>"
@@ -178,7 +163,9 @@ def _tint(step: Step, classifier: str) -> str:
     """Return the colour of the intent with an opacity that grows with the margin: it suits any page below it."""
     if step.intent == UNCLASSIFIED:
         return REGIME_COLORS["plain"] + "14"
-    return f"{intent_color(step.intent, step.regime)}{round(255 * (0.12 + 0.30 * strength(step, classifier))):02x}"
+    return (
+        f"{intent_color(step.intent, step.regime)}{round(255 * (0.12 + 0.30 * pieces.strength(step, classifier))):02x}"
+    )
 
 
 def _legend(analysis: Analysis) -> str:
@@ -199,14 +186,14 @@ def _markers(hits: list[tuple[int, MarkerHit]]) -> str:
         (
             str(i),
             _code(hit.marker_id),
-            _mark(_text(shorten(hit.phrase, 80)), counts=not hit.suppressed),
+            _mark(_text(pieces.shorten(hit.phrase, 80)), counts=not hit.suppressed),
             hit.position,
             "–" if hit.suppressed else hit.severity,
             f"<b>does not count</b>: {_text(hit.reason)}" if hit.suppressed else _text(hit.reason or hit.note),
         )
-        for i, hit in hits[:MAX_SENTENCES]
+        for i, hit in hits[: pieces.MAX_SENTENCES]
     )
-    hidden = len(hits) - MAX_SENTENCES
+    hidden = len(hits) - pieces.MAX_SENTENCES
     more = f'<p class="an-note">{hidden:,} more markers are not shown.</p>' if hidden > 0 else ""
     return _table(("#", "marker", "wording", "where", "severity", "why"), rows, "Formal markers") + more
 
@@ -217,7 +204,7 @@ def _markers(hits: list[tuple[int, MarkerHit]]) -> str:
 def _trajectory(analysis: Analysis) -> str:
     trajectory = analysis.trajectory
     cells = []
-    steps = shown_steps(analysis)
+    steps = pieces.shown_steps(analysis)
     for step in steps:
         if step.index in trajectory.break_positions:
             cells.append(
@@ -227,9 +214,9 @@ def _trajectory(analysis: Analysis) -> str:
         plain = step.intent == UNCLASSIFIED
         style = "" if plain else f' style="background-color:{color};color:{text_on(color)}"'
         cells.append(
-            f'<li class="an-cell{" an-plain" if plain else ""}"{style} title="{_text(explain(step))}">'
+            f'<li class="an-cell{" an-plain" if plain else ""}"{style} title="{_text(pieces.explain(step))}">'
             f'<span class="an-cell-top"><span aria-hidden="true">{REGIME_MARKS[step.regime]}</span> {step.index + 1}</span>'
-            f'<span class="an-cell-name">{_text(label(step.intent)).replace("_", "_<wbr>")}</span></li>'
+            f'<span class="an-cell-name">{_text(pieces.label(step.intent)).replace("_", "_<wbr>")}</span></li>'
         )
     figures = (
         ("control among classified", trajectory.control_density),
@@ -238,24 +225,24 @@ def _trajectory(analysis: Analysis) -> str:
         ("plain", trajectory.plain_share),
         ("breaks per classified sentence", trajectory.pattern_break_density),
     )
-    facts = "".join(f"<span>{name} <b>{number(value)}</b></span> " for name, value in figures)
+    facts = "".join(f"<span>{name} <b>{pieces.number(value)}</b></span> " for name, value in figures)
     return (
         f'<ol class="an-strip{" an-dense" if len(steps) > _DENSE else ""}">{"".join(cells)}</ol>'
-        f'<p class="an-rule"><span class="an-chip an-id">{trajectory.rule}</span> <b>{verdict(trajectory)}</b> — {_text(trajectory.reason)}.</p>'
+        f'<p class="an-rule"><span class="an-chip an-id">{trajectory.rule}</span> <b>{pieces.verdict(trajectory)}</b> — {_text(trajectory.reason)}.</p>'
         f'<p class="an-facts">{facts}</p>'
     )
 
 
 def _pole(pole: PoleScore) -> str:
-    span = reach(pole)
+    span = pieces.reach(pole)
 
     def place(value: float) -> str:
-        return f"{100 * filled(0.5 + value / span / 2):.2f}%"
+        return f"{100 * pieces.filled(0.5 + value / span / 2):.2f}%"
 
-    raw, low, high = (number(value, 3, sign=True) for value in (pole.raw, pole.low, pole.high))
+    raw, low, high = (pieces.number(value, 3, sign=True) for value in (pole.raw, pole.low, pole.high))
     says = _text(f"Pole score {raw}: {pole.words}. Below {low} is performed doubt, above {high} performed certainty.")
     sims = [("certainty", pole.sim_pos), ("doubt", pole.sim_neg), ("edge", pole.sim_neu)]
-    cosines = " · ".join(f"{name} {number(value)}" for name, value in sims if math.isfinite(value))
+    cosines = " · ".join(f"{name} {pieces.number(value)}" for name, value in sims if math.isfinite(value))
     return (
         f'<p class="an-verdict"><b>{_text(pole.words)}</b> <span class="an-alias">({pole.label})</span></p>'
         f'<div class="an-gauge" role="img" aria-label="{says}" title="{says}">'
@@ -270,22 +257,22 @@ def _pole(pole: PoleScore) -> str:
 
 
 def _bar(value: float, color: str) -> str:
-    style = f"width:{100 * filled(value):.1f}%;background-color:{color}"
+    style = f"width:{100 * pieces.filled(value):.1f}%;background-color:{color}"
     return f'<span class="an-bar" aria-hidden="true"><span style="{style}"></span></span>'
 
 
 def _pools(analysis: Analysis) -> str:
     pools = analysis.pools
     rows = "".join(
-        f"<div><span>{name}</span> {_bar(best, POOL_COLORS[name])} <b>{number(best)}</b></div>"
+        f"<div><span>{name}</span> {_bar(best, POOL_COLORS[name])} <b>{pieces.number(best)}</b></div>"
         for name, best in pools.tops().items()
     )
     closure, thread = ("yes" if flag else "no" for flag in (pools.cierre_artificial, pools.continuidad))
     return (
-        f'<p class="an-verdict"><b>{pools.dominancia}</b> leads <span class="an-alias">(dominancia)</span> by {number(pools.deriva, 3)} '
+        f'<p class="an-verdict"><b>{pools.dominancia}</b> leads <span class="an-alias">(dominancia)</span> by {pieces.number(pools.deriva, 3)} '
         f'<span class="an-alias">(deriva)</span></p><div class="an-bars">{rows}</div>'
-        f'<p class="an-small">best cosine of each pool, near from {NEAR} · texture {number(pools.textura_t)} at temperature {TEMPERATURE}, '
-        f"{number(pools.textura, 3)} without (textura) · "
+        f'<p class="an-small">best cosine of each pool, near from {NEAR} · texture {pieces.number(pools.textura_t)} at temperature {TEMPERATURE}, '
+        f"{pieces.number(pools.textura, 3)} without (textura) · "
         f"artificial closure (cierre_artificial) <b>{closure}</b> · continuity (continuidad) <b>{thread}</b></p>"
     )
 
@@ -294,10 +281,10 @@ def _neighbours(analysis: Analysis) -> str:
     rows = (
         (
             str(near.rank),
-            f"{number(near.score)}&nbsp;{_bar(near.score, POOL_COLORS[near.entry.pool])}",
+            f"{pieces.number(near.score)}&nbsp;{_bar(near.score, POOL_COLORS[near.entry.pool])}",
             _chip(near.entry.pool, POOL_COLORS[near.entry.pool]),
             _code(near.entry.primary_pattern),
-            f'<span dir="auto"{_title(near.entry.notes)}>{_text(shorten(near.entry.text, 160))}</span>',
+            f'<span dir="auto"{_title(near.entry.notes)}>{_text(pieces.shorten(near.entry.text, 160))}</span>',
         )
         for near in analysis.neighbours
     )
@@ -312,14 +299,14 @@ def _sentences(analysis: Analysis) -> str:
     rows = (
         (
             str(step.index + 1),
-            f'<span dir="auto">{_text(shorten(step.phrase, 120))}</span>',
+            f'<span dir="auto">{_text(pieces.shorten(step.phrase, 120))}</span>',
             _intent_chip(step),
-            f"{number(step.confidence)}&nbsp;{_bar(step.confidence, intent_color(step.intent, step.regime))}",
-            number(step.margin),
+            f"{pieces.number(step.confidence)}&nbsp;{_bar(step.confidence, intent_color(step.intent, step.regime))}",
+            pieces.number(step.margin),
             _code(step.runner_up),
             f"{_code(step.predicted_next)}{' <b>not met</b>' if step.deviation else ''}",
         )
-        for step in shown_steps(analysis)
+        for step in pieces.shown_steps(analysis)
     )
     head = ("#", "sentence", "intent", "confidence", "margin", "runner-up", "usual next")
     return _table(head, rows, "Sentences with their intents")

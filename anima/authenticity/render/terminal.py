@@ -5,23 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from anima.authenticity.intents import UNCLASSIFIED
-from anima.authenticity.render.pieces import (
-    MAX_SENTENCES,
-    Piece,
-    filled,
-    label,
-    left_out,
-    number,
-    numbered,
-    pieces,
-    reach,
-    setup,
-    shorten,
-    shown_steps,
-    strength,
-    verdict,
-    visible,
-)
+from anima.authenticity.render import pieces
 from anima.plots import INK, PAPER, POLE_COLORS, POOL_COLORS, REGIME_MARKS, intent_color, text_on
 
 if TYPE_CHECKING:
@@ -53,7 +37,7 @@ class analysis_rich:  # noqa: N801 - called like analysis_html and analysis_char
 
         analysis = self.analysis
         yield Text(analysis.summary(), style="bold")
-        yield Text(setup(analysis), style="dim")
+        yield Text(pieces.setup(analysis), style="dim")
         if analysis.note and analysis.steps:
             yield Text(f"Note: {analysis.note}.", style="italic")
         if not analysis.response.strip():
@@ -64,7 +48,7 @@ class analysis_rich:  # noqa: N801 - called like analysis_html and analysis_char
             parts.append(("Trajectory", _trajectory(analysis)))
         if analysis.pole.label:
             parts.append(("Pole", [_pole(analysis.pole, options.max_width)]))
-        if numbered(analysis):
+        if pieces.numbered(analysis):
             parts.append(("Markers", [_markers(analysis, options.max_width)]))
         if analysis.neighbours:
             near = [_pools(analysis), Text(), _neighbours(analysis, options.max_width)]
@@ -83,7 +67,7 @@ def _tint(step: Step, classifier: str) -> str:
     """Return dark ink on the intent's colour thinned with white: readable whatever the terminal's own colours."""
     if step.intent == UNCLASSIFIED:
         return ""
-    share = 0.25 + 0.35 * strength(step, classifier)
+    share = 0.25 + 0.35 * pieces.strength(step, classifier)
     color = intent_color(step.intent, step.regime)
     mixed = (round(share * int(color[i : i + 2], 16) + (1 - share) * int(PAPER[i : i + 2], 16)) for i in (1, 3, 5))
     return f"{INK} on #{''.join(f'{channel:02x}' for channel in mixed)}"
@@ -91,7 +75,7 @@ def _tint(step: Step, classifier: str) -> str:
 
 def _chip(step: Step) -> tuple[str, str]:
     style = "dim" if step.intent == UNCLASSIFIED else _ink(intent_color(step.intent, step.regime))
-    return f" {REGIME_MARKS[step.regime]} {label(step.intent)} ", style
+    return f" {REGIME_MARKS[step.regime]} {pieces.label(step.intent)} ", style
 
 
 def _reply(analysis: Analysis) -> Text:
@@ -99,15 +83,15 @@ def _reply(analysis: Analysis) -> Text:
 
     text = Text(overflow="fold")
     if analysis.question:
-        text.append(f"Asked: {shorten(analysis.question, 400)}\n", style="dim")
-    for piece in pieces(analysis):
+        text.append(f"Asked: {pieces.shorten(analysis.question, 400)}\n", style="dim")
+    for piece in pieces.pieces(analysis):
         _append(text, piece, analysis.classifier)
-    if hidden := left_out(analysis):
+    if hidden := pieces.left_out(analysis):
         text.append(f"\n{hidden}", style="italic")
     return text
 
 
-def _append(text: Text, piece: Piece, classifier: str) -> None:
+def _append(text: Text, piece: pieces.Piece, classifier: str) -> None:
     style = _tint(piece.step, classifier) if piece.step else ""
     counts = any(not hit.suppressed for _, hit in piece.hits)
     text.append(piece.text, style=f"{style} underline".strip() if counts else style)
@@ -134,20 +118,20 @@ def _line(text: str) -> Text:
     """Return ``text`` as a cell of one line that gives way when the table is too wide."""
     from rich.text import Text
 
-    return Text(shorten(text, 200), no_wrap=True, overflow="ellipsis")
+    return Text(pieces.shorten(text, 200), no_wrap=True, overflow="ellipsis")
 
 
 def _bar(value: float, color: str, width: int) -> Text:
     from rich.text import Text
 
-    full = round(width * filled(value))
+    full = round(width * pieces.filled(value))
     return Text.assemble(("█" * full, color), ("░" * (width - full), "dim"))
 
 
 def _sentences(analysis: Analysis, width: int) -> Table:
     from rich.text import Text
 
-    steps = shown_steps(analysis)
+    steps = pieces.shown_steps(analysis)
     room = max(len(_chip(step)[0]) for step in steps)
     columns: list[tuple[str, dict[str, Any]]] = [
         ("#", {"justify": "right", "min_width": 3}),
@@ -171,8 +155,8 @@ def _sentences(analysis: Analysis, width: int) -> Table:
         cells = [
             Text(str(step.index + 1)),
             Text(*_chip(step)),
-            Text(number(step.confidence)),
-            Text(number(step.margin)),
+            Text(pieces.number(step.confidence)),
+            Text(pieces.number(step.margin)),
         ]
         cells += [Text(step.runner_up), Text(expected)] if width >= _WIDE else []
         cells += [_line(step.phrase)] if width >= _NARROW else []
@@ -186,13 +170,13 @@ def _trajectory(analysis: Analysis) -> list[Text]:
 
     trajectory = analysis.trajectory
     strip = Text()
-    for step in shown_steps(analysis):
+    for step in pieces.shown_steps(analysis):
         if step.index in trajectory.break_positions:
             strip.append("⇄ ")
         style = "dim" if step.intent == UNCLASSIFIED else _ink(intent_color(step.intent, step.regime))
         strip.append(f" {REGIME_MARKS[step.regime]} {step.index + 1} ", style=style)
         strip.append(" ")
-    rule = Text.assemble((f"{trajectory.rule} {verdict(trajectory)}", "bold"), f": {trajectory.reason}")
+    rule = Text.assemble((f"{trajectory.rule} {pieces.verdict(trajectory)}", "bold"), f": {trajectory.reason}")
     figures = (
         ("control among classified", trajectory.control_density),
         ("among all", trajectory.control_density_all),
@@ -200,15 +184,17 @@ def _trajectory(analysis: Analysis) -> list[Text]:
         ("plain", trajectory.plain_share),
         ("breaks", trajectory.pattern_break_density),
     )
-    return [strip, rule, Text(" · ".join(f"{name} {number(value)}" for name, value in figures), style="dim")]
+    return [strip, rule, Text(" · ".join(f"{name} {pieces.number(value)}" for name, value in figures), style="dim")]
 
 
 def _pole(pole: PoleScore, width: int) -> Text:
     from rich.text import Text
 
-    span = reach(pole)
+    span = pieces.reach(pole)
     cells = max(20, min(60, width - 4))
-    low, high, at = (round((cells - 1) * filled(0.5 + value / span / 2)) for value in (pole.low, pole.high, pole.raw))
+    low, high, at = (
+        round((cells - 1) * pieces.filled(0.5 + value / span / 2)) for value in (pole.low, pole.high, pole.raw)
+    )
     text = Text()
     for i in range(cells):
         if i == at:
@@ -220,7 +206,7 @@ def _pole(pole: PoleScore, width: int) -> Text:
         else:
             text.append("┄", style="dim")
     text.append(f"\n◀ doubt{' ' * max(1, cells - 19)}certainty ▶\n", style="dim")
-    raw, below, above = (number(value, 3, sign=True) for value in (pole.raw, pole.low, pole.high))
+    raw, below, above = (pieces.number(value, 3, sign=True) for value in (pole.raw, pole.low, pole.high))
     text.append(pole.words, style="bold")
     return text.append(f": {raw}; doubt below {below}, certainty above {above}")
 
@@ -236,10 +222,12 @@ def _markers(analysis: Analysis, width: int) -> Table:
         *([("wording", fold), ("severity", {})] if wide else []),
         ("why", fold),
     )
-    for i, hit in numbered(analysis)[:MAX_SENTENCES]:
+    for i, hit in pieces.numbered(analysis)[: pieces.MAX_SENTENCES]:
         why = f"does not count: {hit.reason}" if hit.suppressed else hit.reason or hit.note
-        more = [shorten(hit.phrase, 60), "–" if hit.suppressed else hit.severity] if wide else []
-        table.add_row(*map(Text, (str(i), hit.marker_id, *more, visible(why))), style="dim" if hit.suppressed else "")
+        more = [pieces.shorten(hit.phrase, 60), "–" if hit.suppressed else hit.severity] if wide else []
+        table.add_row(
+            *map(Text, (str(i), hit.marker_id, *more, pieces.visible(why))), style="dim" if hit.suppressed else ""
+        )
     return table
 
 
@@ -249,10 +237,10 @@ def _pools(analysis: Analysis) -> Text:
     pools = analysis.pools
     text = Text()
     for pool, value in pools.tops().items():
-        text.append(f"{pool:<7}").append_text(_bar(value, POOL_COLORS[pool], 20)).append(f" {number(value)}\n")
+        text.append(f"{pool:<7}").append_text(_bar(value, POOL_COLORS[pool], 20)).append(f" {pieces.number(value)}\n")
     flags = ("; artificial closure" if pools.cierre_artificial else "") + ("; continuity" if pools.continuidad else "")
-    lead = f"{pools.dominancia} leads by {number(pools.deriva, 3)}"
-    return text.append(f"{lead}; texture {number(pools.textura_t)}{flags}")
+    lead = f"{pools.dominancia} leads by {pieces.number(pools.deriva, 3)}"
+    return text.append(f"{lead}; texture {pieces.number(pools.textura_t)}{flags}")
 
 
 def _neighbours(analysis: Analysis, width: int) -> Table:
@@ -264,5 +252,5 @@ def _neighbours(analysis: Analysis, width: int) -> Table:
     for near in analysis.neighbours:
         pool = Text(f" {near.entry.pool} ", style=_ink(POOL_COLORS[near.entry.pool]))
         more = [Text(near.entry.primary_pattern)] if pattern else []
-        table.add_row(Text(str(near.rank)), Text(number(near.score)), pool, *more, _line(near.entry.text))
+        table.add_row(Text(str(near.rank)), Text(pieces.number(near.score)), pool, *more, _line(near.entry.text))
     return table
