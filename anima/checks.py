@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -125,6 +125,23 @@ def require_choice(value: object, name: str, choices: Sequence[T]) -> T:
     raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {show(value)}")
 
 
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these names and values, as ``object_pairs_hook`` of JSON, where the last of two would win."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} stands twice in one object: rename or remove one")
+    return found
+
+
+def require_bool(value: object, name: str) -> bool:
+    """Return ``value`` when it is True or False; a word such as "false" would count as true."""
+    if type(value) is bool or type(value).__name__ in {"bool_", "bool"}:
+        return bool(value)
+    raise InputError(f"{name} must be True or False, got {type(value).__name__} {show(value)}")
+
+
 def require_instance(value: object, name: str, kind: type[K]) -> K:
     """Return ``value`` when it is a ``kind``."""
     if isinstance(value, kind):
@@ -139,39 +156,55 @@ def require_columns(frame: Any, columns: Sequence[str], name: str = "frame") -> 
         raise InputError(
             f"{name} must be a pandas DataFrame, got {type(frame).__name__}: write pandas.DataFrame({{...}})"
         )
+    labels = list(frame.columns)  # of several levels: whole labels, because part of one is many columns
     for column in columns:
-        if list(frame.columns).count(column) > 1:
+        if not isinstance(column, Hashable):
+            kind = type(column).__name__
+            raise InputError(
+                f"a column of {name} is named by one label, got {kind} {show(column)}: pass the label alone"
+            )
+        if labels.count(column) > 1:
             raise InputError(f"{name} has more than one column {column!r}: rename all but one")
-    missing = [column for column in columns if column not in frame.columns]
+    missing = [column for column in columns if column not in labels]
     if missing:
         raise InputError(
             f"{name} lacks the column{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}; "
-            f"it has {', '.join(map(repr, frame.columns))}"
+            f"it has {', '.join(map(repr, labels))}"
         )
+
+
+def to_array(values: object, name: str) -> NDArray[Any]:
+    """Return ``values`` as a numpy array; rows of several lengths are refused."""
+    import numpy as np
+
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{name} must have one axis, got {show(values)} with rows of several lengths: give one value per item"
+        ) from None
 
 
 def require_floats(values: object, name: str) -> NDArray[np.float64]:
     """Return ``values`` as a new 1-d float array; None, NA and infinities become NaN (missing).
 
-    Text is refused, also text that looks like numbers: '10' sorts before '2'.
+    Text is refused, also text that looks like numbers: '10' sorts before '2'. So are times and complex numbers.
     """
     import numpy as np
 
     raw: Any = values
-    if hasattr(raw, "to_numpy") and str(getattr(raw, "dtype", "")) not in {"object", "str", "string", "category"}:
+    if hasattr(raw, "to_numpy") and getattr(getattr(raw, "dtype", None), "kind", "") in set("biuf"):
         raw = raw.to_numpy(dtype="float64", na_value=np.nan)
-    array = np.asarray(raw)
+    array = to_array(raw, name)
     if array.ndim != 1:
         raise InputError(f"{name} must have one axis, got shape {array.shape}")
     if array.dtype.kind == "O":
         array = np.array([np.nan if _missing(item) else item for item in array], dtype=object)
-        bad = next((i for i, item in enumerate(array) if not isinstance(item, Real)), None)
+        bad = next((i for i, item in enumerate(array) if not isinstance(item, Real | np.bool_)), None)
         if bad is not None:
             raise InputError(f"{name} item {bad} must be a number, got {show(array[bad])}: convert it first")
     elif array.dtype.kind not in "biuf":
-        raise InputError(
-            f"{name} must hold numbers, got {array.dtype}: convert them first, e.g. with pandas.to_numeric"
-        )
+        raise InputError(f"{name} must hold numbers, got {array.dtype}: {_CURES.get(array.dtype.kind, _CURES['U'])}")
     try:
         numbers = array.astype(np.float64)
     except OverflowError:  # an integer beyond every float
@@ -186,13 +219,27 @@ def require_array(values: object, name: str) -> NDArray[np.float64]:
 
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "USOMm" and any(isinstance(item, str | bytes) for item in array.ravel().tolist()):
-            raise TypeError("text")
+        if array.dtype.kind in "USMmc" or any(
+            isinstance(item, str | bytes) for item in (array.ravel() if array.dtype.kind == "O" else ())
+        ):
+            raise TypeError("text, times or complex numbers")
         return array.astype(np.float64)
+    except OverflowError:  # an integer beyond every float
+        raise InputError(f"{name} holds an integer that no float can: divide by a unit first") from None
     except (TypeError, ValueError):
         raise InputError(f"{name} must hold numbers, got {show(values)}: convert them first") from None
 
 
 def _missing(value: object) -> bool:
     """Return whether a scalar stands for a missing value: None, NaN, NaT or pandas' NA."""
-    return value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    return getattr(value, "shape", ()) == () and bool(value != value)  # arrays are no scalars and have no one answer
+
+
+_CURES = {
+    "U": "convert them first, e.g. with pandas.to_numeric",
+    "M": "times are no scores, take a difference to one of them in a unit first",
+    "m": "divide by a unit first, e.g. pandas.Timedelta('1h')",
+    "c": "take the real part or the modulus first",
+}  # what to do about a kind of dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import json
@@ -239,12 +240,15 @@ def calibrate(
 def run(
     name: Annotated[str, typer.Argument(help="Notebook, with or without its number, e.g. embedding_pipeline.")],
     parameter: Annotated[list[str] | None, typer.Option("--parameter", "-p", help="name=value, repeatable.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the executed notebook.")] = Path("build/runs"),
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for the executed notebook; runs of one notebook into one folder wait for each other."
+        ),
+    ] = Path("build/runs"),
 ) -> None:
     """Rerun a notebook with papermill, with parameters of your own, and say what differs from the published run."""
-    from anima.findings import compare_findings, published, read_finding
-    from anima.pages import differences_page
-    from anima.publish import finding_name, notebook_parameters, notebook_path, read_parameters, run_notebook
+    from anima.publish import finding_name, notebook_parameters, notebook_path, read_parameters, reserved
 
     path = notebook_path(name)
     known = notebook_parameters(path)
@@ -253,10 +257,23 @@ def run(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out: {out} is not a folder; name one that is, or that is not there yet")
     result = folder / str((known | chosen).get("results", "results")) / f"{short}.json"
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(reserved(folder / path.name))
+        if not result.is_relative_to(folder):
+            stack.enter_context(reserved(result, "results"))
+        _rerun(path, folder, chosen, result)
+
+
+def _rerun(path: Path, folder: Path, chosen: dict[str, Any], result: Path) -> None:
+    from anima.findings import compare_findings, published, read_finding
+    from anima.pages import differences_page
+    from anima.publish import run_notebook
+
+    short = result.stem
     earlier = result.with_name(f"{short}-earlier.json")
     if result.is_file():  # what an earlier run left is no result of this one, and comes back if this one fails
         result.replace(earlier)
-    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
+    before = _changed(folder)
     try:
         typer.echo(f"{path.stem}: {run_notebook(path, folder / path.name, chosen)}")
     except BaseException:
@@ -264,8 +281,8 @@ def run(
             earlier.replace(result)
         raise
     earlier.unlink(missing_ok=True)
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.name != path.name and before.get(file) != file.stat().st_mtime_ns:
+    for file, when in sorted(_changed(folder).items()):
+        if file.name != path.name and before.get(file) != when:
             typer.echo(f"  wrote {file}")
     if not result.is_file():
         return
@@ -275,6 +292,16 @@ def run(
     new, report = read_finding(result), folder / f"{short}-differences.md"
     write_text(differences_page(old, new), report)
     typer.echo(f"{compare_findings(old, new).summary()} Number by number: {report}")
+
+
+def _changed(folder: Path) -> dict[Path, int]:
+    """Return when each file was changed; those that another run takes away meanwhile are left out."""
+    found = {}
+    for file in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if file.is_file():
+                found[file] = file.stat().st_mtime_ns
+    return found
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from anima.checks import require_text
+from anima.checks import require_text, unique_names
 from anima.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def decode(raw: bytes, name: str) -> str:
 def read_row(line: str, place: str, field: str) -> dict[str, Any]:
     """Return the object of a line, whose reply and question are texts."""
     try:
-        row = json.loads(line, parse_constant=_no_constant)
+        row = json.loads(line, parse_constant=_no_constant, object_pairs_hook=unique_names)
     except json.JSONDecodeError as error:
         raise DataError(f"{place}: not JSON ({error.msg} at column {error.colno})") from None
     except (ValueError, RecursionError) as error:

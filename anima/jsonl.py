@@ -27,6 +27,11 @@ _Identity = tuple[int, int]  # device and inode: a file keeps them when it is re
 
 _BOM: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 120  # characters of a bad line in a message
+# Faults of a path, which another path mends; those of the machine, such as a full disk, stay OSError.
+_OF_THE_PATH: Final = {
+    *(errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT),
+    *(errno.ENOTDIR, errno.EPERM, errno.EROFS),
+}
 
 
 class Line(NamedTuple):
@@ -126,6 +131,38 @@ def read_record(line: Line) -> dict[str, Any]:
     raise DataError(f"{line.place}: must be a JSON object, got {show(value)}")
 
 
+def require_path(path: object, name: str = "path") -> Path:
+    """Return a path as one that can be written to, "~" resolved; raise :class:`InputError` if nothing could be there."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{name} must be a str or a Path, got {type(path).__name__} {show(path)}")
+    if not os.fspath(path) or "\0" in str(path):
+        raise InputError(f"{name} must name a place on the disk, got {show(path)}")
+    try:
+        found = Path(path).expanduser()
+    except RuntimeError as error:  # "~nobody"
+        raise InputError(f"{name} {show(str(path))}: {error}: write the path out") from None
+    with _naming(found, name):
+        above = next((folder for folder in found.parents if folder.exists()), None)
+        if above is not None and not above.is_dir():
+            raise InputError(f"{name} {str(found)!r} lies under {str(above)!r}, which is a file: give another path")
+    return found
+
+
+@contextlib.contextmanager
+def _naming(path: Path, name: str = "path") -> Iterator[None]:
+    """Say of an error of the system that another path would mend which path it was, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_THE_PATH:
+            raise
+        at = f" at {error.filename}" if error.filename and str(error.filename) != str(path) else ""
+        raise InputError(
+            f"{name} {str(path)!r} cannot be used ({error.strerror}{at}): "
+            "give the path of a file in a folder that you may write to"
+        ) from error
+
+
 class JsonlFile:
     """A file of JSON lines, one record a line, that is only ever appended to.
 
@@ -140,6 +177,11 @@ class JsonlFile:
         ``"record"``: an append returns when its records are on the disk (fsync). ``"batch"``: they are with the
         operating system, safe from a crash of the process but not of the machine, until :meth:`flush`.
 
+    Raises
+    ------
+    InputError
+        If the path cannot be used, at once or when it is read or written. A full disk stays an OSError.
+
     Notes
     -----
     Each record is one ``write``, under a lock that processes and threads share (``NAME.lock``, which may be deleted
@@ -152,7 +194,12 @@ class JsonlFile:
     def __init__(
         self, path: str | os.PathLike[str], *, max_bytes: int | None = None, durability: Durability = "record"
     ) -> None:
-        self.path = Path(path).expanduser()
+        self.path = require_path(path)
+        with _naming(self.path):
+            if self.path.is_dir():
+                raise InputError(
+                    f"path {str(path)!r} is a folder: add the name of a file, e.g. {self.path / 'a.jsonl'}"
+                )
         self.max_bytes = None if max_bytes is None else require_int(max_bytes, "max_bytes", low=1)
         self.durability: Durability = require_choice(durability, "durability", ("record", "batch"))
 
@@ -169,11 +216,13 @@ class JsonlFile:
         if not lines:
             return
         with self.held(), contextlib.ExitStack() as stack:
-            handle, size, healed = self._open(stack)
+            with _naming(self.path):
+                handle, size, healed = self._open(stack)
             for line in lines:
                 if self.max_bytes is not None and size >= self.max_bytes:
-                    self._rotate(handle)
-                    handle, size, _ = self._open(stack)
+                    with _naming(self.path):
+                        self._rotate(handle)
+                        handle, size, _ = self._open(stack)
                 _write(handle, line, size)
                 size += len(line)
             if self.durability == "record":
@@ -184,16 +233,19 @@ class JsonlFile:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Keep other writers out, so that a check of what is there still holds when the next append writes."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self.path):
+        with contextlib.ExitStack() as stack:
+            with _naming(self.path):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(self.path))
             yield
 
     def flush(self) -> None:
         """Return when all records are on the disk."""
-        if self.path.exists():
-            with self.path.open("ab") as handle:
-                os.fsync(handle.fileno())
-            sync_folder(self.path.parent)
+        with _naming(self.path):
+            if self.path.exists():
+                with self.path.open("ab") as handle:
+                    os.fsync(handle.fileno())
+                sync_folder(self.path.parent)
 
     def files(self) -> list[Path]:
         """Return the files there are in the order of their records: renamed ones by stamp, the active one last."""
@@ -297,7 +349,7 @@ class JsonlReader(Generic[T]):
 
     def refresh(self) -> tuple[bool, list[tuple[Line, T]]]:
         """Return whether all was read anew, as at first or when files were removed, cut or reordered, and the items."""
-        with locked_for_reading(self.file.path):
+        with _naming(self.file.path), locked_for_reading(self.file.path):
             found = [(path, path.stat()) for path in self.file.files()]
             sizes = {(stat.st_dev, stat.st_ino): stat.st_size for _, stat in found}
             anew = self._anew or not self._continues(sizes)

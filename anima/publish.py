@@ -7,6 +7,7 @@ stay as they are. The built pages need no network: MathJax is copied out of an i
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import json
 import os
@@ -20,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import AnimaError, DataError, InputError, MissingDependencyError
 from anima.findings import published, read_finding
+from anima.locks import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from anima.findings import Finding
 
@@ -105,11 +107,27 @@ def _typed(name: str, raw: str, default: Any) -> Any:
     return value
 
 
+@contextlib.contextmanager
+def reserved(out: Path, name: str = "out") -> Iterator[None]:
+    """Make the folder of ``out`` and hold the lock of ``out``: two runs of a notebook into one folder go one by one."""
+    with contextlib.ExitStack() as stack:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(out))
+        except OSError as error:
+            raise InputError(
+                f"{name}: {out.parent} cannot be written to ({error.strerror}): give a folder that can"
+            ) from None
+        yield
+
+
 def run_notebook(path: Path, out: Path, parameters: Mapping[str, Any] | None = None) -> Path:
     """Execute a notebook with papermill; the result, outputs included, is written to ``out``.
 
     Raises
     ------
+    InputError
+        The folder of ``out`` cannot be written to.
     AnimaError
         A cell failed; the message has the cell's error, and the notebook as far as it came is kept beside ``out`` under a name
         that says so. What an earlier run left at ``out`` stays.
@@ -119,24 +137,24 @@ def run_notebook(path: Path, out: Path, parameters: Mapping[str, Any] | None = N
         from papermill.exceptions import PapermillExecutionError
     except ImportError as error:
         raise MissingDependencyError("papermill is not installed: pip install '.[book]' in the checkout") from error
-    out.parent.mkdir(parents=True, exist_ok=True)
-    failed = out.with_name(f"{out.stem}-failed.ipynb")
-    try:
-        papermill.execute_notebook(
-            str(path),
-            str(failed),
-            dict(parameters or {}),
-            kernel_name="python3",
-            progress_bar=False,
-            # Else each kernel warns that it speaks plain TCP, on this machine only.
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
-            cwd=str(out.parent),
-        )
-    except PapermillExecutionError as error:
-        raise AnimaError(
-            f"{path.name}: cell {error.cell_index} failed with {error.ename}: {error.evalue}; see {failed}"
-        ) from error
-    failed.replace(out)
+    with reserved(out):
+        failed = out.with_name(f"{out.stem}-failed.ipynb")
+        try:
+            papermill.execute_notebook(
+                str(path),
+                str(failed),
+                dict(parameters or {}),
+                kernel_name="python3",
+                progress_bar=False,
+                # Else each kernel warns that it speaks plain TCP, and one that is interrupted tells of its closed sockets.
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+                cwd=str(out.parent),
+            )
+        except PapermillExecutionError as error:
+            raise AnimaError(
+                f"{path.name}: cell {error.cell_index} failed with {error.ename}: {error.evalue}; see {failed}"
+            ) from error
+        failed.replace(out)
     return out
 
 

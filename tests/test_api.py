@@ -442,3 +442,11 @@ def test_every_public_name_of_a_lazy_package_is_there(name: str) -> None:
     assert all(getattr(package, one) is not None for one in package.__all__)
     with pytest.raises(AttributeError, match=f"module 'anima.{name}' has no attribute 'nothing'"):
         _ = package.nothing
+
+
+def test_a_frame_whose_column_cannot_be_one_is_refused():
+    with pytest.raises(InputError, match=r"named by one label, got list \['response'\]: pass the label alone"):
+        anima.analyze_frame(_frame(response=REPLIES[:1]), text=["response"])  # type: ignore[arg-type]
+    levels = pd.DataFrame({("response", "x"): REPLIES[:1], ("b", "y"): 1})
+    with pytest.raises(InputError, match=r"lacks the column 'response'; it has \('response', 'x'\)"):
+        anima.analyze_frame(levels)

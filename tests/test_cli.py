@@ -135,10 +135,11 @@ def test_jsonl_in_and_out(run: Callable[..., Done]) -> None:
         (b'{"response": 3}', "in.jsonl:2: must be an object with a string field 'response'"),
         (rb'{"response": "\ud83d x"}', r"in.jsonl:2: field 'response' holds a lone surrogate '\ud83d' at character 0"),
         (b'{"response": "x", "question": 3}', "in.jsonl:2: field 'question' must be a str, got int 3"),
+        (b'{"response": "x", "response": "y"}', "in.jsonl:2: not usable JSON (the name 'response' stands twice in one"),
         (b'{"response": ' + b"[" * 100_000, "in.jsonl:2: not"),
         (b'{"response": "caf\xe9"}', "in.jsonl: not UTF-8 at byte 37; convert it"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_a_broken_line_is_named(run: Callable[..., Done], line: bytes, message: str) -> None:
     Path("in.jsonl").write_bytes(b'{"response": "a b"}\n' + line + b"\n")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from anima import publish
+from anima import cli, publish
 from anima.cli import main
 from anima.findings import Finding, Measurement, record
 from anima.stats import Estimate
@@ -128,3 +133,60 @@ def test_a_file_is_named_as_seen_from_here(checkout: Path, monkeypatch: pytest.M
         "replies": str((checkout / "mine.csv").resolve()),
         "corpus": "sample",
     }
+
+
+@pytest.mark.parametrize("place", ["file/under", "/proc/nothing", "/proc"])
+def test_a_folder_that_cannot_be_made_is_one_line(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    if place.startswith("/proc") and not Path("/proc/self").exists():
+        pytest.skip("no /proc here")
+    (checkout / "file").touch()
+    assert _run(monkeypatch, "record", "--out", place) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"anima: out: {Path(place).resolve()} cannot be written to (")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("shared", ["out", "results"])
+def test_runs_into_one_folder_go_one_by_one(checkout: Path, monkeypatch: pytest.MonkeyPatch, shared: str) -> None:
+    told: list[str] = []
+    results = "results" if shared == "out" else str(checkout / "shared")
+    given = [f"results={results}"]
+    other = threading.Thread(target=lambda: cli.run("record", given, Path("a" if shared == "out" else "b")))
+
+    def fake(_: Path, out: Path, __: object) -> Path:
+        told.append("begins")
+        if len(told) == 1:
+            other.start()
+            other.join(0.5)  # were the folder open, the other would be through by now
+        (out.parent / results).mkdir(parents=True, exist_ok=True)
+        (out.parent / results / "record.json").write_text(str(len(told)))
+        told.append("ends")
+        return out
+
+    monkeypatch.setattr(publish, "run_notebook", fake)
+    cli.run("record", given, Path("a"))
+    other.join()
+    assert told == ["begins", "ends"] * 2
+    folder = checkout / "a" / results
+    assert (folder / "record.json").read_text() == "3"
+    assert not (folder / "record-earlier.json").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to a group of processes")
+def test_an_interrupted_run_ends_without_a_traceback(checkout: Path) -> None:
+    code = "import pathlib, time\npathlib.Path('began').touch()\ntime.sleep(60)"
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)]), checkout / "notebooks" / "slow.ipynb"
+    )
+    command = [sys.executable, "-m", "anima", "run", "slow", "--out", "o"]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not Path("o/began").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(child.pid, signal.SIGINT)
+    said, _ = child.communicate(timeout=60)
+    assert (child.returncode, said.strip()) == (130, "")

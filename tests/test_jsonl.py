@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from hypothesis import strategies as st
 from anima import jsonl, locks
 from anima.errors import DataError, DataWarning, InputError
 from anima.jsonl import JsonlFile, JsonlReader, Line, dumps, loads, read_record
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
@@ -302,6 +300,53 @@ def test_without_system_locks_the_existence_of_a_file_is_the_lock(tmp_path, monk
     (tmp_path / "a.jsonl.lock-held").touch()
     with pytest.raises(DataError, match=r"a\.jsonl\.lock-held stayed for 0\.05 s: delete it"):
         JsonlFile(tmp_path / "a.jsonl").append({})
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "path must name a place on the disk, got ''"),
+        ("a\0.jsonl", "path must name a place on the disk"),
+        (7, "path must be a str or a Path, got int 7"),
+        (".", r"is a folder: add the name of a file, e\.g\. .*a\.jsonl"),
+        ("file/a.jsonl", r"lies under .*, which is a file: give another path"),
+        ("file/deeper/a.jsonl", r"lies under .*, which is a file: give another path"),
+        ("x" * 300 + ".jsonl", "cannot be used .File name too long.*give the path of a file in a folder"),
+        ("~nobody-of-this-name/a.jsonl", "write the path out"),
+    ],
+)
+def test_a_path_that_cannot_be_used_is_refused_at_once(tmp_path, monkeypatch, path, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=message):
+        JsonlFile(path).append({})
+    assert [found.name for found in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.ENOENT])
+def test_what_cannot_be_written_or_read_is_named_and_a_fault_of_the_machine_is_not_hidden(tmp_path, monkeypatch, code):
+    file = JsonlFile(tmp_path / "deep" / "a.jsonl")
+    message = rf"a\.jsonl' cannot be used \({os.strerror(code)}.*give the path of a file in a folder that you may write"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", lambda path, **_: refuse(code, path))
+        with pytest.raises(InputError, match=message):
+            file.append({})
+    file.append({"i": 0})
+    for ask in (lambda: read(file), file.flush, lambda: file.append({})):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "open", lambda path, *_, **__: refuse(code, path))
+            with pytest.raises(InputError, match=message):
+                ask()
+            patch.setattr(Path, "open", lambda path, *_, **__: refuse(errno.EIO, path))
+            with pytest.raises(OSError, match="Input/output"):
+                ask()
+    with pytest.raises(FileNotFoundError), file.held():  # what the holder does is the holder's
+        refuse(errno.ENOENT, tmp_path)
+    assert read(file) == [{"i": 0}]
+
+
+def refuse(code: int, path: Path) -> None:
+    raise OSError(code, os.strerror(code), str(path))
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])

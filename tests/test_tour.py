@@ -57,7 +57,7 @@ def test_own_replies_and_labels_give_a_kappa(replies: Path, tmp_path: Path) -> N
     assert said, shown
     assert float(said[2]) == pytest.approx(same / 44, abs=0.001)
     assert "kappa of Cleo and Dan" in shown
-    assert "Labelled of 48 items: Cleo 44, Dan 8, Ana 0." in shown
+    assert "Labelled of 48 items: Cleo 44, Dan 8." in shown
     assert "Ben" not in shown
 
 
@@ -70,8 +70,23 @@ def test_own_replies_without_labels_are_told_so(replies: Path, tmp_path: Path) -
     assert sheet.read_text(encoding="utf-8-sig").startswith("item,text\nr01.s1,What a thoughtful question!\n")
 
 
-def test_labels_of_other_replies_are_refused(replies: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sheet", "message"),
+    [
+        ("item,Cleo\nr99.s1,c\n", r"1 items of the labels are no sentence of these replies .*r99\.s1"),
+        (
+            "item,Cleo,Dan\nr01.s1,c,\nr01.s2,p,x\n",
+            r"row 3 of the labels, item 'r01\.s2': Dan gave 'x': write one of c, g, p",
+        ),
+        ("item,Cleo\nr01.s1,c\nr01.s1,p\n", r"the item 'r01\.s1' twice"),
+        ("item,Ñandú\nr01.s1,c\n", r"labels\.csv is not UTF-8 \(byte 5\): save it as UTF-8"),
+        ("", r"labels\.csv is no table \(No columns"),
+    ],
+)
+def test_a_sheet_that_cannot_be_used_is_refused_with_place_and_fix(
+    replies: Path, tmp_path: Path, sheet: str, message: str
+) -> None:
     labels = tmp_path / "labels.csv"
-    labels.write_text("item,Cleo\nr99.s1,c\n")
-    with pytest.raises(AnimaError, match=r"1 items of the labels are no sentence of these replies .*r99\.s1"):
+    labels.write_text(sheet, encoding="latin-1")
+    with pytest.raises(AnimaError, match=message):
         run(tmp_path, replies=str(replies), labels=str(labels))

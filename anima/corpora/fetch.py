@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from anima.checks import require_bool
 from anima.corpora.files import content_hash
 from anima.corpora.registry import Entry, Verification, entry, hash_files, verify
 from anima.errors import CorpusMissingError, DataError
@@ -57,6 +58,7 @@ def fetch(name: str, *, force: bool = False, progress: bool = True, backoff: flo
     -----
     Faults are shown by ``tests/corpora/test_fetch.py`` against a server that makes them.
     """
+    require_bool(force, "force")
     item = entry(name)
     found = verify(name)
     if found.state == "verified" and not force:

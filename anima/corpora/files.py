@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from anima.checks import unique_names
 from anima.errors import DataError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Files:
         """Return the value of a JSON file; a truncated or damaged one is named with line and column."""
         text = self.text(path)
         try:
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=unique_names)
         except (ValueError, RecursionError) as error:
             at = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             cut = isinstance(error, json.JSONDecodeError) and (

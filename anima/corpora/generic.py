@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from anima.checks import require_choice, show
+from anima.checks import require_bool, require_choice, show, unique_names
 from anima.corpora.build import Builder, as_id, require_fields
 from anima.corpora.files import Files
 from anima.errors import DataError, InputError
-from anima.jsonl import Line, loads
+from anima.jsonl import Line, loads, require_path
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from pathlib import Path
 
     from anima.corpora.base import Corpus
 
@@ -59,7 +60,7 @@ def from_convokit(
     """
     require_choice(ids, "ids", ("unique", "composite"))
     schemes = _schemes(labels)
-    root = Path(folder).expanduser()
+    root = require_path(folder, "folder")
     files = Files(root)
     path = root / "utterances.jsonl"
     builder = Builder(files, dict.fromkeys(schemes))
@@ -84,7 +85,7 @@ def from_convokit(
             builder.utterance(
                 mark + as_id(record["id"], "id", place),
                 _speaker(record, place),
-                record["text"] or "",
+                "" if record["text"] is None else record["text"],
                 place,
                 reply_to="" if reply is None else mark + as_id(reply, "reply_to", place),
                 **{_column(name, _CORE): value for name, value in meta.items() if name not in schemes.values()},
@@ -142,11 +143,18 @@ def from_table(
     DataError
         If columns are missing, a row has too many or too few cells, or ids are not unique; with file and line.
     """
-    place_of = Path(path).expanduser()
+    place_of = require_path(path)
     files = Files(place_of.parent)
     schemes = _schemes(labels)
-    if label_separator == "":
-        raise InputError("label_separator must not be empty: leave it out where a cell is one label")
+    if label_separator is not None and (not isinstance(label_separator, str) or not label_separator):
+        raise InputError(
+            f"label_separator must be a str that is not empty, got {show(label_separator)}: leave it out where a cell is one label"
+        )
+    require_bool(all_annotated, "all_annotated")
+    columns = {"dialogue_id": dialogue_id, "utterance_id": utterance_id, "speaker": speaker, "reply_to": reply_to}
+    for argument, column in {"text": text, **columns, "split": split}.items():
+        if not isinstance(column, str) and (column is not None or argument == "text"):
+            raise InputError(f"{argument} must be the name of a column, got {show(column)}")
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"'):
         raise InputError(f"delimiter must be one character that ends no line, got {show(delimiter)}")
     builder = Builder(files, dict.fromkeys(schemes))
@@ -194,7 +202,12 @@ def _json_lines(files: Files, path: Path) -> Iterator[tuple[str, dict[str, Any]]
     for number, line in enumerate(files.text(path).split("\n"), 1):
         if line.strip():
             where = Line(path, number, line.encode())
-            yield where.place, require_fields(loads(where), (), where.place)
+            value = loads(where)
+            try:
+                json.loads(line, object_pairs_hook=unique_names)
+            except ValueError as error:
+                raise DataError(f"{where.place}: {error}") from None
+            yield where.place, require_fields(value, (), where.place)
 
 
 def _csv_rows(files: Files, path: Path, delimiter: str, wanted: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -223,7 +236,9 @@ def _csv_rows(files: Files, path: Path, delimiter: str, wanted: list[str]) -> It
 
 
 def _schemes(labels: Mapping[str, str] | None) -> dict[str, str]:
-    if labels is not None and not isinstance(labels, Mapping):
+    if labels is not None and not (
+        isinstance(labels, Mapping) and all(isinstance(name, str) for pair in labels.items() for name in pair)
+    ):
         raise InputError(f"labels must name a field by scheme, e.g. {{'act': 'dialogue_act'}}, got {show(labels)}")
     return dict(labels or {})
 

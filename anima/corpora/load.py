@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from anima.checks import require_choice, show
+from anima.checks import require_bool, require_choice, show
 from anima.corpora import casino, delidata, generic, negation
 from anima.corpora.base import FRAMES
 from anima.corpora.build import Builder
@@ -72,11 +73,14 @@ def load_corpus(name: str | os.PathLike[str], *, sample: bool | None = None) -> 
     """
     if not isinstance(name, str | os.PathLike):
         raise InputError(f"name must be a name or the path of a folder, got {show(name)}")
+    if sample is not None:
+        sample = require_bool(sample, "sample")
     if isinstance(name, os.PathLike) or os.sep in name:
         if sample is not None:
             where = f"leave it out when loading the folder {os.fspath(name)!r}"
             raise InputError(f"sample is for registered corpora: {where}")
-        return _load_folder(Path(name).expanduser())
+        with _readable(Path(name).expanduser()) as folder:
+            return _load_folder(folder)
     require_choice(name, "name", (*registry(), WRITTEN))
     if name == WRITTEN:
         if sample is False:
@@ -118,6 +122,16 @@ def _get(item: Entry) -> str:
     return item.manual or f"Run `anima corpora fetch {item.name}` to get it."
 
 
+@contextmanager
+def _readable(folder: Path) -> Iterator[Path]:
+    """Name what cannot be read inside a folder."""
+    try:
+        yield folder
+    except OSError as error:
+        what = f"{error.filename or folder}: cannot be read ({error.strerror})"
+        raise DataError(f"{what}: give a folder that holds nothing but the corpus, all of it yours to read") from error
+
+
 def _load_folder(folder: Path) -> Corpus:
     if not folder.is_dir():
         raise CorpusMissingError(f"{folder}: no such folder: give a folder, or one of {', '.join(registry())}")
@@ -143,7 +157,8 @@ def _build(
     registered: bool = True,
 ) -> Corpus:
     """Return a corpus, or without ``item`` a sample, as read from a folder or as kept from the last time."""
-    key = (name, read, item is None, registered, _signature(folder))
+    with _readable(folder):
+        key = (name, read, item is None, registered, _signature(folder))
     if (known := _read.pop(key, None)) is None:
         files = Files(folder)
         builder = Builder(files, schemes)

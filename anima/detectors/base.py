@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from anima.checks import require_choice, require_columns, require_text, show
-from anima.detectors.texts import Texts
+from anima.checks import require_bool, require_choice, require_columns, require_text, show
+from anima.detectors.texts import Texts, aligned
 from anima.errors import InputError
 from anima.stats import Presentable
 
@@ -39,6 +40,8 @@ def label_frame(
     labels
         Such a table; a Series with one class per row; or the names of columns of ``frame``: of several with True and
         False, or of one with classes.
+    frame
+        The rows that are labelled; labels with another order of its index are put in its order.
     exclusive
         Whether each row has exactly one label, so that detectors choose the best instead of deciding label by label.
         None: what ``labels.attrs["exclusive"]`` says, else whether it is so in all rows. Kept in ``attrs``.
@@ -48,7 +51,11 @@ def label_frame(
     InputError
         If a column holds anything but True and False, or ``exclusive`` does not fit the rows.
     """
+    if exclusive is not None:
+        require_bool(exclusive, "exclusive")
     if not isinstance(labels, pd.DataFrame | pd.Series):
+        if not isinstance(labels, Iterable):
+            raise InputError(f"labels must be a table, a Series or names of columns, got {show(labels)}")
         names = [labels] if isinstance(labels, str) else list(labels)
         if frame is None:
             raise InputError(f"labels must be a table of True and False, got {show(labels)}")
@@ -72,7 +79,7 @@ def label_frame(
         raise InputError(
             f"labels are said to exclude each other, but row {row!r} has not exactly one: set exclusive=False"
         )
-    table = labels.rename(columns=str)
+    table: pd.DataFrame = aligned(labels.rename(columns=str), frame, "labels", "frame")
     table.attrs["exclusive"] = bool(wanted)
     return table
 
@@ -124,12 +131,12 @@ class Detector(ABC):
         texts
             Strings, or :class:`Texts`, which share features between detectors.
         labels
-            See :func:`label_frame`.
+            See :func:`label_frame`. If ``texts`` is a Series, rows belong together by index.
         groups
             Dialogue of each text, if ``texts`` does not know it: what is tuned is tuned on whole dialogues.
         """
         known = Texts.of(texts, groups)
-        table = label_frame(labels)
+        table = aligned(label_frame(labels), texts, "labels")
         if len(known) != len(table) or not len(known):
             raise InputError(f"texts and labels must have the same rows, got {len(known)} and {len(table)}")
         self.labels, self.exclusive = tuple(table.columns), table.attrs["exclusive"]

@@ -7,6 +7,7 @@ detectors are paired.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,7 +24,7 @@ from anima.stats.folds import grouped_folds
 from anima.stats.resampling import estimate_from_distribution, resample_counts, sum_by_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -241,7 +242,8 @@ def cross_validate(
     frame
         One row per text, as from ``corpus.labelled``; for detectors with context also what :func:`with_context` adds.
     labels
-        A table, or names of columns of ``frame``; see :func:`anima.detectors.label_frame`, also for ``exclusive``.
+        A table or Series with the index of ``frame``, in any order, or names of columns of ``frame``; see
+        :func:`anima.detectors.label_frame`, also for ``exclusive``.
     groups, text
         Columns: what is held out as a whole, and the text. ``utterance_id`` names the rows if there is one.
     folds, seed
@@ -279,6 +281,8 @@ def cross_validate(
 
 def named(detectors: Iterable[Detector]) -> list[Detector]:
     """Return detectors as a list; two of one name are refused."""
+    if isinstance(detectors, Detector) or not isinstance(detectors, Iterable):
+        raise InputError(f"detectors must be a list, got {show(detectors)}: write [detector]")
     runners = list(detectors)
     for item in runners:
         if not isinstance(item, Detector):

@@ -29,13 +29,30 @@ GRAMS: Final[Mapping[Grams, dict[str, Any]]] = {
 CONTEXT: Final = ("previous", "same_speaker", "turn")
 
 
+def aligned(values: Any, like: Any, name: str, of: str = "texts") -> Any:
+    """Return ``values`` in the order of the rows of ``like``, where both have an index; else as they are.
+
+    pandas matches rows by index, numpy by place: where the two would differ, the index is right or the rows are not the same.
+    """
+    index, other = (item.index if hasattr(item, "iloc") else None for item in (values, like))
+    if index is None or other is None or len(index) != len(other) or index.equals(other):
+        return values
+    if index.is_unique and other.is_unique and index.isin(other).all():
+        return values.loc[other]
+    strange = index[~index.isin(other)]
+    told = f"row {strange[0]!r} of {name} is not in {of}" if len(strange) else "rows of one name cannot be told apart"
+    raise InputError(
+        f"{name} must have the index of {of}: {told}; if the rows stand in one order, write {name}.set_axis({of}.index)"
+    )
+
+
 class Texts(Sequence[str]):
     """A list of texts that detectors read.
 
     Parameters
     ----------
     texts
-        The texts.
+        The texts. What else has an index is put in the order of theirs.
     groups
         ``(n,)`` dialogue of each text, kept whole by the folds in which thresholds are chosen; None: each text by
         itself.
@@ -55,14 +72,17 @@ class Texts(Sequence[str]):
     ) -> None:
         self._texts, self._embedder = require_texts(texts), embedder
         n = len(self._texts)
-        self._columns = {name: np.asarray(values) for name, values in (context or {}).items()}
+        self._columns = {
+            name: np.asarray(aligned(values, texts, f"context[{name!r}]")) for name, values in (context or {}).items()
+        }
         for name, values in self._columns.items():
             if values.shape != (n,):
                 raise InputError(f"context[{name!r}] must have {n} items, one per text, got {values.shape}")
         #: What was computed of all texts, by name; shared with every part.
         self._known: dict[Any, Any] = {}
         self._rows = np.arange(n)
-        self.groups = np.arange(n) if groups is None else cluster_codes(groups, n, "groups")
+        told = aligned(groups, texts, "groups")
+        self.groups = np.arange(n) if groups is None else cluster_codes(told, n, "groups")
 
     @classmethod
     def of(cls, texts: Sequence[str], groups: ArrayLike | None = None) -> Texts:

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import sys
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from anima.authenticity.calibrate import calibrate
 from anima.authenticity.evaluate import evaluate
 from anima.authenticity.golden import load_golden
-from anima.checks import require_int, require_number, show
+from anima.checks import require_choice, require_int, require_number, require_texts, show
 from anima.embedding import CachedEmbedder
 from anima.errors import AnimaError, InputError, MissingDependencyError
 from anima.judge.events import Event
+from anima.judge.prompt import NotesLang
 from anima.judge.resolve import Judge, get_judge, judge_name
 from anima.judge.stream import Mode, Streamed, astream, collect
 from anima.judge.verdict import default_instrument
@@ -48,11 +50,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from anima.authenticity import Instrument
-    from anima.judge.prompt import NotesLang
     from anima.judge.request import Options
 
 HOSTS: Final = ("localhost", "127.0.0.1", "::1", "[::1]")
 PORT: Final = 8081
+#: As browsers and callers send them; what is written otherwise would never match.
+_ORIGIN: Final = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[^\s/?#@:A-Z\[\]]+|\[[0-9a-f:.]+\])(?::\d+)?")
+_HOST: Final = re.compile(r"\*|(?:\*\.)?[^\s/?#@:*\[\]]+|\[[0-9a-fA-F:.]+\]|[0-9a-fA-F:.]+")
 _BODY_SECONDS: Final = 30.0
 _CALLS: Final = 32  # connections at once; more get 503
 _STREAM_HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -90,6 +94,17 @@ def create_app(
     ``/calibrate`` (``{thresholds?}``), and ``GET /evaluate``, ``/health``, ``/metrics``, ``/``, ``/stream-demo``. Bad input gets
     4xx and a reason as text. A judge that fails is no error of the request: its outcome says why there is no score.
     """
+    require_choice(lang, "lang", get_args(NotesLang))
+    for origin in (origins := require_texts(origins, "origins")):
+        if not _ORIGIN.fullmatch(origin):
+            raise InputError(
+                f"origins: {show(origin)} is no web origin: write it as browsers do, e.g. http://localhost:3000"
+            )
+    for host in (hosts := require_texts(hosts, "hosts")):
+        if not _HOST.fullmatch(host):
+            raise InputError(
+                f"hosts: {show(host)} is no name of a server: write it without scheme and port, e.g. example.org"
+            )
     service = _Service(get_judge(judge), instrument, lang, options, max_body, time_limit)
     routes = [
         Route("/auth", service.answer(service.auth), methods=["POST"]),
@@ -103,7 +118,7 @@ def create_app(
         Route("/", _page, methods=["GET"]),
         Route("/stream-demo", _page, methods=["GET"]),
     ]
-    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)]
+    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]
     if origins:
         middleware.append(
             Middleware(

@@ -87,6 +87,10 @@ def learn(
     in view; there, 5 folds by dialogue give kappa .62 [.58, .66] on elicit-pref with 22 phrases, where the rule
     "precision .6, support 5, nothing shrunk" gives .59.
     """
+    for name, column in (("label", label), ("text", text), ("groups", groups)):
+        if not isinstance(column, str):
+            fix = "" if not hasattr(column, "index") else "; put it into utterances, which pandas does by index"
+            raise InputError(f"{name} must be the name of a column of utterances, got {type(column).__name__}{fix}")
     require_columns(utterances, [text, label, groups], "utterances")
     precisions = [require_number(value, "min_precision", low=0, high=1) for value in _several(min_precision)]
     priors = [require_number(value, "prior", low=0) for value in _several(prior)]

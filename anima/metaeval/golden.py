@@ -10,7 +10,7 @@ import numpy as np
 from anima.checks import require_floats, require_int
 from anima.metaeval.join import Accounted, Accounting
 from anima.metaeval.panel import ContinuousAgreement, continuous_agreement
-from anima.metaeval.tables import Table, mean_estimate, read_table, refuse_repeats, worst_items
+from anima.metaeval.tables import Table, mean_estimate, read_table, refuse_repeats, require_same_ids, worst_items
 from anima.stats.agreement import cohen_kappa
 from anima.stats.correlation import correlation
 from anima.stats.estimate import Estimate, plot_estimates
@@ -116,6 +116,9 @@ def _calibration(
     for table, column, name in ((people, "human_score", "golden"), (scores, "score", "candidate")):
         refuse_repeats(table, ["item_id"], name)
         table[column] = require_floats(table[column], f"{name}[{column!r}]")
+    require_same_ids(people["item_id"], scores["item_id"], ("golden", "candidate"))
+    if people["item_id"].dtype != scores["item_id"].dtype:  # 1 is 1 beside ids of other types too
+        people["item_id"], scores["item_id"] = (table["item_id"].astype(object) for table in (people, scores))
     frame = people[["item_id", "human_score"]].merge(scores[["item_id", "score"]], on="item_id", how="left")
     frame.columns = ["item", "human", "judge"]
     unlabelled = int(frame["human"].isna().sum())

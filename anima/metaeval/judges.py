@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from anima.checks import require_choice, require_fraction, require_int, require_number, show
+from anima.checks import require_choice, require_floats, require_fraction, require_int, require_number, show
 from anima.errors import InputError
 from anima.metaeval.join import Accounted, Accounting, Stamped
-from anima.metaeval.tables import mean_estimate, worst_items
-from anima.stats.agreement import cohen_kappa, percent_agreement, share_estimate
+from anima.metaeval.tables import mean_estimate, require_same_ids, worst_items
+from anima.stats.agreement import cohen_kappa, percent_agreement, scale_positions, share_estimate
 from anima.stats.bootstrap import FEW_ITEMS
 from anima.stats.estimate import Estimate, Presentable, plot_estimates
 from anima.stats.intraclass import icc, lin_ccc
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Scores: TypeAlias = "Mapping[Any, Any] | ArrayLike"
 Scale = Literal["auto", "nominal", "ordinal", "interval"]
+_NAMES = {"judge": "judge_scores", "human": "human_labels", "group": "groups", "cluster": "clusters"}
 _FEW_STEPS = 10  # whole numbers with at most so many steps are taken for an ordered scale
 
 
@@ -194,6 +196,8 @@ def _joined(judge: Scores, human: Scores, groups: Any, clusters: Any) -> tuple[p
     given = {"judge": judge, "human": human, "group": groups, "cluster": clusters}
     given = {key: value for key, value in given.items() if value is not None or key in {"judge", "human"}}
     if all(isinstance(value, Mapping) for value in given.values()):
+        for key in given.keys() - {"human"}:
+            require_same_ids(human, given[key], ("human_labels", _NAMES[key]))  # type: ignore[arg-type]
         items = list(dict.fromkeys([*human, *judge]))  # type: ignore[misc]
         columns: dict[str, Any] = {key: [value.get(item) for item in items] for key, value in given.items()}
     elif any(isinstance(value, Mapping) for value in given.values()):
@@ -209,6 +213,14 @@ def _joined(judge: Scores, human: Scores, groups: Any, clusters: Any) -> tuple[p
         items = list(series[0].index) if series else list(range(len(columns["human"])))
     frame = pd.DataFrame({"item": items} | {key: pd.Series(values, dtype=object) for key, values in columns.items()})
     for side in ("judge", "human"):
+        numbers = frame[side].notna() & ~frame[side].map(lambda value: isinstance(value, str))
+        for item, value in frame.loc[numbers, ["item", side]].itertuples(index=False):
+            if not isinstance(value, Real | np.bool_):
+                got = f"{type(value).__name__} {show(value)}"
+                raise InputError(
+                    f"{_NAMES[side]}: item {show(item)} must be a number or text, got {got}: convert it first"
+                )
+        require_floats(frame.loc[numbers, side], _NAMES[side])
         infinite = [isinstance(value, float) and math.isinf(value) for value in frame[side]]
         frame.loc[infinite, side] = None
     if clusters is not None and frame["cluster"].isna().any():
@@ -226,11 +238,9 @@ def _scale(complete: pd.DataFrame, scale: Scale, categories: Sequence[Any] | Non
         raise InputError("scale='interval' needs numbers, got text: pass scale='ordinal' with categories")
     if scale != "auto":
         return scale
-    try:
-        distinct = set(() if categories is None else categories) | set(values)
-    except TypeError:  # lists and the like
-        odd = next(value for value in values if not isinstance(value, Hashable))
-        raise InputError(f"scores and labels must be numbers or text, got {type(odd).__name__} {show(odd)}") from None
+    if categories is not None:
+        scale_positions([], list(categories))
+    distinct = set(() if categories is None else categories) | set(values)
     if text or len(distinct) <= 2 or all(isinstance(value, bool | np.bool_) for value in values):
         return "ordinal" if categories is not None and len(distinct) > 2 else "nominal"
     if categories is not None:

@@ -22,7 +22,7 @@ from anima.stats.estimate import Estimate, Presentable, estimates_frame
 from anima.stats.intraclass import concordance_terms, icc, icc_of_sums, mean_concordance, mean_linear_agreement
 from anima.stats.raters import Ratings
 from anima.stats.resampling import RngLike, estimate_from_distribution, numpy_or_default, resample_counts, resolve_rng
-from anima.stats.weighted import Floats, is_constant, midranks, pearson_value
+from anima.stats.weighted import Floats, is_constant, midranks, pearson_value, without_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,6 +147,11 @@ def continuous_agreement(
     terms = concordance_terms(centred)
     whole = np.ones((1, n))
     kappa_value = float(_kappa(whole, whole @ terms, centred, weights)[0])
+    if flat := without_interval(matrix):
+        kappa, intraclass = (Estimate(name, 0.0, status="unreliable", reason=flat, **common) for name in names)
+        if not math.isfinite(kappa_value):  # two raters gave one and the same score
+            kappa = Estimate.undefined(names[0], _no_spread(kappa_value), **common)
+        return ContinuousAgreement(kappa, intraclass, *coefficients, raters, accounting)
     if interval == "auto":
         wrapped = Ratings(
             np.arange(n * raters).reshape(n, raters), list(matrix.ravel()), [*range(n)], [*range(raters)], 0
@@ -251,6 +256,11 @@ def _overall(
                     values.append(icc_of_sums(sums, k) if which == "icc" else _kappa(held, sums, centred, weights))
             return np.asarray(np.mean(values, axis=0))
 
+        if not any(found.has_interval for found in sound.values()):
+            common: dict[str, Any] = {"level": level, "n": len(everything), "status": "unreliable"}
+            middle = float(np.mean([found.value for found in sound.values()]))
+            out.append(Estimate(title, middle, reason="no dimension has an interval", **common))
+            continue
         missing = len(parts) - len(sound)
         out.append(estimate_from_counts(
             title, float(np.mean([found.value for found in sound.values()])), mean, len(everything),

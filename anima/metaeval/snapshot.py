@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from anima.checks import require_instant, require_number, show
 from anima.errors import DataError, DegenerateDataWarning, InputError, RecordError
 from anima.metaeval.records import MISSING, Record, build, is_finite, js
-from anima.metaeval.tables import read_table, refuse_repeats
+from anima.metaeval.tables import read_table, refuse_repeats, require_same_ids
 from anima.stats.agreement import share_estimate
 from anima.stats.estimate import Estimate
 
@@ -202,6 +202,7 @@ def snapshot_from_sentinel_set(
     people = read_table(golden, ["item_id", "human_score"], "golden").astype({"item_id": object})
     given = read_table(scores, ["item_id", "score"], "scores").astype({"item_id": object})
     refuse_repeats(people, ["item_id"], "golden")
+    require_same_ids(given["item_id"], people["item_id"], ("scores", "golden"))
     joined = given.merge(people[["item_id", "human_score"]], on="item_id")
     for table, column, name in ((people, "human_score", "golden"), (joined, "score", "scores")):
         for item, value in zip(table["item_id"], table[column], strict=True):

@@ -8,12 +8,12 @@ are immutable, so that stores hand them out without copying.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
 
-from anima.checks import require_choice
+from anima.checks import require_choice, require_text, show
 from anima.errors import InputError
-from anima.jsonl import BadLine, Durability, JsonlFile, OnCorrupt, plain
+from anima.jsonl import BadLine, Durability, JsonlFile, OnCorrupt, plain, require_path
 from anima.metaeval.records import (
     Artifact,
     BudgetEntry,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+R = TypeVar("R")
 Kind = Literal["runs", "spans", "events", "artifacts", "budget"]
 
 MAX_BYTES: Final = 32 * 1024 * 1024  # the reference package's size of a file
@@ -75,6 +76,12 @@ class _Store:
         records, (model, _) = self._shelves[kind].records(), self._kinds[kind]
         for name in fields:
             require_choice(name, "filter", tuple(model.model_fields))
+        for name, moment in (("since", since), ("until", until)):
+            if moment is not None and (not isinstance(moment, Real) or moment != moment):
+                raise InputError(f"{name} must be a time in ms since 1970, got {type(moment).__name__} {show(moment)}")
+        for name, mapping in mappings.items():
+            if mapping is not None and not isinstance(mapping, Mapping):
+                raise InputError(f"{name} must be a mapping, e.g. {{'name': 'value'}}, got {show(mapping)}")
         wanted = [(name, value) for name, value in fields.items() if value]
         entries = [(name, key, value) for name, mapping in mappings.items() for key, value in (mapping or {}).items()]
         if not wanted and not entries and since is None and until is None:
@@ -101,7 +108,9 @@ class _Folder(_Store):
         on_corrupt: OnCorrupt = "error",
     ) -> None:
         self._where = repr(str(folder))
-        path = Path(folder).expanduser()
+        path = require_path(folder, "folder")
+        if path.exists() and not path.is_dir():
+            raise InputError(f"folder {str(folder)!r} is a file: give the folder that its records shall be in")
         self._shelves = {
             kind: Disk(
                 model, JsonlFile(path / f"{kind}.ndjson", max_bytes=max_bytes, durability=durability), on_corrupt, key
@@ -192,7 +201,9 @@ class TraceStore(_Store):
         return records_frame(self._shelves[kind].records(), self._kinds[kind][0])
 
     def _add(self, kind: Kind, records: Iterable[Record | Mapping[str, Any]]) -> None:
-        self._shelves[kind].add([build(self._kinds[kind][0], record, kind.removesuffix("s")) for record in records])
+        self._shelves[kind].add(
+            [build(self._kinds[kind][0], record, kind.removesuffix("s")) for record in _several(records, kind)]
+        )
 
 
 class MemoryTraceStore(TraceStore):
@@ -231,7 +242,9 @@ class OutcomeStore(_Store):
 
     def extend(self, outcomes: Iterable[DeploymentOutcome | Mapping[str, Any]]) -> None:
         """Add many outcomes at once: one lock, one fsync."""
-        self._shelves["outcomes"].add([build(DeploymentOutcome, outcome, "outcome") for outcome in outcomes])
+        self._shelves["outcomes"].add(
+            [build(DeploymentOutcome, outcome, "outcome") for outcome in _several(outcomes, "outcomes")]
+        )
 
     def outcomes(
         self,
@@ -251,7 +264,9 @@ class OutcomeStore(_Store):
             return found
         if isinstance(run_ids, str):
             raise InputError(f"run_ids must be a list of ids, got one str: write [{run_ids!r}]")
-        ids = set(run_ids)
+        if not isinstance(run_ids, Iterable):
+            raise InputError(f"run_ids must be a list of ids, got {type(run_ids).__name__} {show(run_ids)}")
+        ids = {require_text(one, "run_ids", place=f"item {k}") for k, one in enumerate(run_ids)}
         return [outcome for outcome in found if outcome.run_id in ids]
 
     def for_run(self, run_id: str) -> list[DeploymentOutcome]:
@@ -289,7 +304,9 @@ class SentinelStore(_Store):
 
     def extend(self, snapshots: Iterable[SentinelSnapshot | Mapping[str, Any]]) -> None:
         """Add many snapshots at once."""
-        self._shelves["snapshots"].add([validate_sentinel_snapshot(snapshot) for snapshot in snapshots])
+        self._shelves["snapshots"].add(
+            [validate_sentinel_snapshot(snapshot) for snapshot in _several(snapshots, "snapshots")]
+        )
 
     def history(self, judge_id: str | None = None) -> list[SentinelSnapshot]:
         """Return all snapshots, or those of one judge, in the order they were added."""
@@ -331,6 +348,13 @@ class JsonlSentinelStore(SentinelStore):
     ) -> None:
         self._where = repr(str(path))
         self._shelves = {"snapshots": Disk(SentinelSnapshot, JsonlFile(path, durability=durability), on_corrupt)}
+
+
+def _several(records: Iterable[R], name: str) -> Iterable[R]:
+    """Return records of an argument that must be a list of them."""
+    if isinstance(records, str | bytes | Mapping | Record) or not isinstance(records, Iterable):
+        raise InputError(f"{name} must be a list of records, got {type(records).__name__} {show(records)}: write [...]")
+    return records
 
 
 def _wire(model: type[Record], patch: Mapping[str, Any]) -> dict[str, Any]:

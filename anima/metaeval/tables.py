@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -59,6 +60,19 @@ def refuse_repeats(frame: pd.DataFrame, columns: list[str], name: str) -> None:
         row = frame[twice].iloc[0]
         which = ", ".join(f"{column} {show(row[column])}" for column in columns)
         raise InputError(f"{name} row {int(np.argmax(twice))} repeats {which}: keep one, or measure the repeats apart")
+
+
+def require_same_ids(first: Iterable[Any], second: Iterable[Any], names: tuple[str, str]) -> None:
+    """Raise :class:`InputError` where no item can match, because one side's ids are of another type, e.g. 1 and '1'."""
+    mine, yours = (dict.fromkeys(ids) for ids in (first, second))
+    kinds = [{"number" if isinstance(one, Real) else type(one).__name__ for one in ids} for ids in (mine, yours)]
+    if mine and yours and not kinds[0] & kinds[1] and not mine.keys() & yours.keys():
+        one, other = next(iter(mine)), next(iter(yours))
+        raise InputError(
+            f"{names[0]} and {names[1]} have no item in common: ids of {names[0]} are {type(one).__name__} (e.g. "
+            f"{show(one)}) and those of {names[1]} {type(other).__name__} (e.g. {show(other)}); give both one type, "
+            "e.g. str(id) on either side"
+        )
 
 
 def mean_estimate(

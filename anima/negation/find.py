@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from anima.checks import require_text
 from anima.negation.affix import affix_of
 from anima.negation.cues import Cue, language
 
@@ -37,7 +38,7 @@ def function_words() -> frozenset[str]:
 
 def guess_language(text: str) -> Lang:
     """Return "es" where Spanish function words and letters outnumber English ones, else "en"."""
-    low = text[:2000].lower()
+    low = (text if isinstance(text, str) else require_text(text))[:2000].lower()
     words = set(_WORD.findall(low))
     english, spanish = _telling()
     weight = len(words & spanish) + (0 if low.isascii() else 2 * len(_MARKS.findall(low)))

@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from anima.checks import require_choice
+from anima.checks import require_bool, require_choice
 from anima.negation.cues import LANGUAGES, Lang, Tokens, language, tokenize
 from anima.negation.english import English
 from anima.negation.find import find_cues, guess_language
@@ -142,8 +142,7 @@ def scopes(text: str, lang: Lang | None = None, *, view: View = "right", affixal
     if lang is None:
         lang = guess_language(normal.text)
     rules = language(lang)
-    if affixal is None:
-        affixal = rules.affixal_by_default
+    affixal = rules.affixal_by_default if affixal is None else require_bool(affixal, "affixal")
     if not affixal and not rules.triggers.search(normal.text):
         return []
     tokens = tokenize(normal.text, lang)

@@ -11,17 +11,18 @@ one class rules. Pinned to scikit-learn and statsmodels in ``tests/stats/test_ag
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anima.checks import require_array, require_choice, require_floats, require_fraction, show
+from anima.checks import require_array, require_choice, require_floats, require_fraction, show, to_array
 from anima.errors import InputError
 from anima.stats.bootstrap import FEW_ITEMS, IntervalMethod, bootstrap_sums, confusion_terms
 from anima.stats.estimate import Estimate
 from anima.stats.resampling import RngLike, cluster_codes
-from anima.stats.weighted import Floats, normal_quantile
+from anima.stats.weighted import Floats, normal_quantile, without_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,6 +109,10 @@ def cohen_kappa(
             raise InputError("interval='analytic' supposes independent items: pass 'percentile' with clusters")
         if n * k * k > _MOST_CELLS:
             raise InputError(f"resampling {n} items on {k} categories takes too much memory: merge rare categories")
+        if reason := without_interval(np.column_stack([first, second]).astype(np.float64)):
+            if clusters is not None:
+                common["n_clusters"] = int(cluster_codes(clusters, len(kept))[kept].max()) + 1
+            return Estimate(title, 0.0, status="unreliable", reason="; ".join([*weak, reason]), **common)
         return bootstrap_sums(
             lambda sums: kappa_of_tables(sums.reshape(-1, k, k), weight),
             confusion_terms(first, second, k),
@@ -142,7 +147,7 @@ def agreement_weights(labels: Sequence[Any], weights: Weights) -> Floats:
     if weights == "nominal" or k < 2:
         return np.eye(k)
     numeric = all(isinstance(label, int | float | np.number) and not isinstance(label, bool) for label in labels)
-    places = np.array(labels, dtype=float) if numeric else np.arange(k, dtype=float)
+    places = require_array(labels, "the scale of a and b") if numeric else np.arange(k, dtype=float)
     distance = np.abs(places[:, None] - places)
     distance = distance**2 if weights == "quadratic" else distance
     return np.asarray(1 - distance / distance.max())
@@ -175,6 +180,8 @@ def kappa_intervals(tables: Floats, weights: Floats, level: float = 0.95) -> tup
 def wilson_interval(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Return Wilson's score interval of a proportion; NaN where n is 0."""
     x, total = require_array(hits, "hits"), require_array(n, "n")
+    if any(p != q and 1 not in (p, q) for p, q in zip(x.shape[::-1], total.shape[::-1], strict=False)):
+        raise InputError(f"hits has shape {x.shape} and n {total.shape}: give one n for all hits, or one each")
     z2 = normal_quantile(level) ** 2
     with np.errstate(all="ignore"):
         p = x / total
@@ -209,7 +216,11 @@ def code_pairs(
     if categories is None:
         if ordered and kinds == {"text"}:
             raise InputError("weights need an order and text has none: pass categories=[...] in order, or numbers")
-        found, codes = np.unique(joined, return_inverse=True)
+        try:
+            found, codes = np.unique(joined, return_inverse=True)
+        except TypeError:  # mappings and the like
+            kinds = {type(item).__name__ for item in joined}
+            raise InputError(f"a and b must hold numbers or text, got {', '.join(sorted(kinds))}") from None
         labels = found.tolist()
     else:
         labels = list(categories)
@@ -222,6 +233,8 @@ def scale_positions(values: list[Any], labels: list[Any]) -> NDArray[np.intp]:
     """Return the position of each value on a declared scale of distinct steps."""
     import pandas as pd
 
+    if odd := [label for label in labels if not isinstance(label, Hashable)]:
+        raise InputError(f"categories must be numbers or text, got {type(odd[0]).__name__} {show(odd[0])}")
     if len(set(labels)) != len(labels):
         raise InputError(f"categories must be distinct, got {show(labels)}")
     places = pd.Index(labels).get_indexer(pd.Index(values)) if values else np.empty(0, dtype=np.intp)
@@ -232,7 +245,7 @@ def scale_positions(values: list[Any], labels: list[Any]) -> NDArray[np.intp]:
 
 
 def _labels(values: ArrayLike, name: str) -> NDArray[Any]:
-    raw = np.asarray(values)
+    raw = to_array(values, name)
     if raw.ndim != 1:
         raise InputError(f"{name} must have one axis, got shape {raw.shape}")
     if raw.dtype.kind in "iub":

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anima.checks import require_choice, require_fraction, require_int
+from anima.checks import require_array, require_choice, require_fraction, require_int, to_array
 from anima.errors import InputError
 from anima.stats.estimate import Estimate
 from anima.stats.resampling import (
@@ -119,7 +119,7 @@ def bootstrap(
     >>> e.value, e.low < 19.5 < e.high
     (19.5, True)
     """
-    arrays = [np.asarray(array) for array in data]
+    arrays = [to_array(array, "data") for array in data]
     n = _common_length(arrays)
     _check(n_resamples, level, method, ("percentile", "bca", "studentized"))
     groups = None if clusters is None else cluster_codes(clusters, n)
@@ -202,7 +202,7 @@ def bootstrap_sums(
     details
         Further fields of :class:`Estimate`; ``notes``: what else makes the interval unreliable.
     """
-    table = np.asarray(terms, dtype=np.float64)
+    table = require_array(terms, "terms")
     if table.ndim != 2:
         raise InputError(f"terms must have two axes (rows, sums), got shape {table.shape}")
     _check(n_resamples, level, method, ("percentile", "bca"))
@@ -223,7 +223,7 @@ def bootstrap_sums(
 
 def bootstrap_mean(values: ArrayLike, **options: Any) -> Estimate:
     """Return the mean of values with its bootstrap interval; options as in :func:`bootstrap_sums`."""
-    column = np.asarray(values, dtype=np.float64)
+    column = require_array(values, "values")
     return bootstrap_sums(
         lambda sums: sums[:, 0] / sums[:, 1], np.stack([column, np.ones_like(column)], axis=-1), **options
     )
@@ -272,7 +272,7 @@ def sums_estimate(
 
 def confusion_terms(truth: ArrayLike, predicted: ArrayLike, n_classes: int) -> Floats:
     """Return ``(n, n_classes**2)`` one-hot cells (truth-major) of integer codes, as terms of :func:`bootstrap_sums`."""
-    a, b = np.asarray(truth), np.asarray(predicted)
+    a, b = to_array(truth, "truth"), to_array(predicted, "predicted")
     for label, codes in (("truth", a), ("predicted", b)):
         if codes.ndim != 1:
             raise InputError(f"{label} must have one axis, got shape {codes.shape}")

@@ -102,16 +102,24 @@ class DriftTest(Presentable):
     limit: float
     alarm_at: int | None
     method: str
+    also = ("alarmed", "reason")
 
     @property
-    def alarmed(self) -> bool:
-        """Whether there was an alarm."""
-        return self.alarm_at is not None
+    def alarmed(self) -> bool | None:
+        """Whether there was an alarm; None without values, because nothing was tested."""
+        return self.alarm_at is not None if self.path else None
+
+    @property
+    def reason(self) -> str:
+        """Why ``alarmed`` is None, else empty."""
+        return "" if self.path else "there are no values"
 
     def summary(self) -> str:
         """Return one sentence."""
+        if self.reason:
+            return f"Drift is unknown: {self.reason} ({self.method})."
         if self.alarm_at is None:
-            peak = max(self.path, default=0.0)
+            peak = max(self.path)
             return f"No drift in {len(self.path)} values (peak {peak:.2f}, limit {self.limit:.2f}; {self.method})."
         return f"Drift at value {self.alarm_at + 1} of {len(self.path)} (limit {self.limit:.2f}; {self.method})."
 

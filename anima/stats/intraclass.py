@@ -15,7 +15,7 @@ from anima.stats.correlation import paired
 from anima.stats.estimate import Estimate
 from anima.stats.raters import Ratings, ratings
 from anima.stats.resampling import RngLike, numpy_rng
-from anima.stats.weighted import Floats, is_constant
+from anima.stats.weighted import Floats, is_constant, without_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +50,10 @@ def lin_ccc(
     common["extra"] = {
         "mean_difference": float((y - x).mean()), "sd_ratio": float(y.std()) / spread if spread else math.nan,
     }  # fmt: skip
+    if reason := without_interval(np.column_stack([x, y])):
+        if groups is not None:
+            common["n_clusters"] = int(groups.max()) + 1
+        return Estimate(name, 0.0, status="unreliable", reason=reason, **common)
     # Shifted together, because only differences count, so that squares keep their digits.
     centre = (x.mean() + y.mean()) / 2
     terms = concordance_terms(np.column_stack([x - centre, y - centre]))
@@ -181,6 +185,8 @@ def icc(
     value = float(_formula(kind, msr, msc, mse, n, k))
     if not math.isfinite(value):
         return Estimate.undefined(title, "the scores have no variance", **common)
+    if reason := without_interval(scores):
+        return Estimate(title, 0.0, status="unreliable", reason=reason, **common)
     notes = _remarks(value, kind)
     if interval in ("percentile", "bca"):
         result = bootstrap_sums(

@@ -86,7 +86,8 @@ def max_t(
     require_int(n_permutations, "n_permutations", low=1)
     # One axis is one column, as everywhere else.
     left, right = (
-        table[:, None] if table.ndim == 1 else table for table in (np.array(v, dtype=np.float64) for v in (x, y))
+        table[:, None] if table.ndim == 1 else table
+        for table in (require_array(values, name) for values, name in ((x, "x"), (y, "y")))
     )
     if left.ndim != 2 or right.ndim != 2 or len(left) != len(right):
         raise InputError(f"x and y must have matched rows, got shapes {left.shape} and {right.shape}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from anima.checks import require_choice, require_columns, require_fraction, show
+from anima.checks import require_array, require_choice, require_columns, require_fraction, show
 from anima.errors import InputError
 from anima.stats.agreement import Weights, agreement_weights, scale_positions
 from anima.stats.bootstrap import IntervalMethod, sums_estimate
@@ -80,7 +80,7 @@ class Ratings:
         """The numeric ratings, ``(items, raters)``, NaN where there is none."""
         try:
             values = np.array([float(label) for label in self.labels] + [math.nan])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"the scale {show(self.labels)} is not numeric: scores need numbers") from None
         return np.asarray(values[self.codes])
 
@@ -118,7 +118,7 @@ def ratings(
         if len(kinds) > 1:
             raise InputError(f"column {value!r} mixes text and numbers: give one kind")
         labels = sorted(values.unique().tolist())
-        if kinds == {False} and not all(math.isfinite(float(label)) for label in labels):
+        if kinds == {False} and not np.isfinite(require_array(labels, f"column {value!r}")).all():
             raise InputError(f"column {value!r} holds infinite values: drop them first")
     else:
         labels = list(categories)

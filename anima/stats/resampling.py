@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from anima.checks import require_int
+from anima.checks import require_int, to_array
 from anima.errors import InputError
 from anima.stats.estimate import Estimate
 
@@ -110,7 +110,7 @@ def cluster_codes(clusters: ArrayLike, n: int, name: str = "clusters") -> Indice
     """Return cluster labels as codes 0, 1, … in order of first appearance; missing labels are refused."""
     import pandas as pd
 
-    codes, _ = pd.factorize(np.asarray(clusters), use_na_sentinel=True)
+    codes, _ = pd.factorize(to_array(clusters, name), use_na_sentinel=True)
     if len(codes) != n:
         raise InputError(f"{name} has {len(codes)} labels for {n} rows: give one per row")
     if n and codes.min() < 0:

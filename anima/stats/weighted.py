@@ -73,6 +73,17 @@ def is_constant(values: Floats) -> bool:
     return bool(high - low <= 8 * np.finfo(float).eps * max(abs(low), abs(high)))
 
 
+def without_interval(scores: Floats) -> str:
+    """Return why agreement on scores ``(items, raters)`` has no interval, "" if it may have one.
+
+    A constant rater agrees by exactly 0, in every resample too: the spread of the sums is rounding noise.
+    """
+    flat = [float(column[0]) for column in scores.T if is_constant(column)]
+    if not flat or scores.shape[1] - len(flat) > 1:
+        return ""
+    return f"a rater gave one score ({flat[0]:g}) throughout: interval not estimable"
+
+
 def midranks(values: Floats) -> Floats:
     """Return 1-based ranks, ties sharing their mean rank; NaN is not allowed."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)

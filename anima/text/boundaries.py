@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, astuple, dataclass
 from operator import add
 from typing import TYPE_CHECKING
@@ -11,8 +12,6 @@ from anima.checks import show
 from anima.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
 Span = tuple[int, int]
@@ -106,6 +105,8 @@ def boundary_scores(gold_spans: Iterable[Span], found_spans: Iterable[Span]) -> 
 
 def _ends(spans: Iterable[Span], name: str) -> set[int]:
     ends: set[int] = set()
+    if not isinstance(spans, Iterable):
+        raise InputError(f"{name} must be a list of spans (start, end), got {show(spans)}")
     for i, span in enumerate(spans):
         pair = tuple(span) if isinstance(span, tuple | list) else ()
         if len(pair) != 2 or not all(isinstance(x, int) for x in pair) or not 0 <= pair[0] <= pair[1]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from anima.checks import require_text
+
 #: Unicode White_Space. ``str.strip()`` would also take U+001C to U+001F, which are not white space there.
 WHITE_SPACE = (
     "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -21,6 +23,8 @@ def words(text: str) -> list[str]:
     ``"canción"``. Normalise first where that matters.
     """
     found: list[str] = []
+    if not isinstance(text, str):
+        require_text(text)  # which says what is wrong; lone surrogates are no words and do no harm here
     for run in _RUN.findall(text):
         if run.isascii() or run.isalpha():
             found.append(run)
@@ -36,4 +40,4 @@ def count_words(text: str) -> int:
 
 def fields(text: str) -> list[str]:
     """Split at Unicode white space; punctuation stays with its word."""
-    return _FIELD.findall(text)
+    return _FIELD.findall(text if isinstance(text, str) else require_text(text))

@@ -108,17 +108,19 @@ class LabellingWidget:
         }
 
     def _agreement(self) -> list[str]:
-        rows = [estimate.summary() for estimate in self.session.agreements()]
+        try:
+            rows = [estimate.summary() for estimate in self.session.agreements()]
+        except (AnimaError, OSError) as error:  # others write the file too: labelling goes on
+            return [str(error)]
         return rows or ["Nobody to compare with yet: a second annotator or a detector is needed."]
 
     def _repr_html_(self) -> str:
         """Progress, labels and agreement; no text, as a page may not be the place to publish the items."""
-        session = self.session
+        session, agreement = self.session, self._agreement()
         counts = {name: list(session.labelled(name).values()) for name in session.annotators}
         rows = [(label, *(str(found.count(label)) for found in counts.values())) for label in session.labels]
         body = table("Labels given", ("label", *counts), rows)
-        said = [session.summary(), *(estimate.summary() for estimate in session.agreements())]
-        return block("Blind labelling", lines(said) + body)
+        return block("Blind labelling", lines([session.summary(), *agreement]) + body)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return bundle(self.screen, self._repr_html_(), self.session.summary(), **options)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
+from numbers import Real
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -55,7 +56,8 @@ class LabellingSession:
     annotator
         Who labels.
     detectors
-        Labels that detectors or judges gave, by their name and by item; only used for :meth:`agreement`.
+        Labels that detectors or judges gave, by their name and by item; only used for :meth:`agreement`. Their names
+        must differ from those of all who label in the file.
     id, text, cluster
         Columns of a frame of items. ``cluster`` may be missing: then intervals take items for independent.
     seed
@@ -64,7 +66,8 @@ class LabellingSession:
     Raises
     ------
     InputError
-        If the file was made with other items or labels: labels of different sets are never mixed.
+        If the file was made with other items or labels: labels of different sets are never mixed. If a detector has an
+        annotator's name, also of one who came to the file later: labelling goes on, results wait for another name.
     DataError
         If the file is none of a labelling session, or a line contradicts those before it.
 
@@ -101,9 +104,15 @@ class LabellingSession:
         self.annotator = require_text(annotator, "annotator").strip()
         if not self.annotator:
             raise InputError("annotator is blank: give a name, so that two people can be told apart")
-        self.detectors = {name: self._known(found, f"detectors[{name!r}]") for name, found in (detectors or {}).items()}
-        if self.annotator in self.detectors:
-            raise InputError(f"detectors has the annotator's name {self.annotator!r}: rename one of them")
+        if not isinstance(detectors, Mapping | None):
+            got = f"{type(detectors).__name__} {show(detectors)}"
+            raise InputError(
+                f"detectors must be labels by item for each name, got {got}: write {{name: {{item: label}}}}"
+            )
+        self.detectors = {
+            require_text(name, "name in detectors"): self._known(found, f"detectors[{name!r}]")
+            for name, found in (detectors or {}).items()
+        }
         self._seed = seed
         self.order = tuple(self.texts)
         if seed is not None:
@@ -166,14 +175,22 @@ class LabellingSession:
     def undo(self) -> Event | None:
         """Take back the annotator's last label or skip and return it; None if there is none."""
         with self.file.held():
-            self.refresh()
+            self._read()
             last = self.last
             if last is not None:
                 self._write(Event("undo", self.annotator, last.item))
         return last
 
     def refresh(self) -> None:
-        """Read what was written since, by whichever window or annotator."""
+        """Read what was written since, by whichever window or annotator; results that name others do so themselves."""
+        self._read()
+        for name in self.annotators:
+            if name in self.detectors:
+                raise InputError(
+                    f"detectors has the annotator's name {name!r}, who labels in {self.file.path}: rename the detector"
+                )
+
+    def _read(self) -> None:
         anew, found = self._reader.refresh()
         if anew:
             self._forget()
@@ -201,6 +218,7 @@ class LabellingSession:
 
         The interval is by cluster where clusters are known; see :func:`anima.stats.cohen_kappa`.
         """
+        self.refresh()
         me = self._annotator(annotator)
         theirs: Mapping[str, str | None] = self.labelled(other)
         if other not in self.annotators:
@@ -214,6 +232,7 @@ class LabellingSession:
 
     def agreements(self) -> list[Estimate]:
         """Return :meth:`agreement` with every other annotator and every detector."""
+        self.refresh()
         return [self.agreement(name) for name in (*self.annotators, *self.detectors) if name != self.annotator]
 
     def validate(
@@ -231,8 +250,9 @@ class LabellingSession:
         """
         from anima.metaeval import validate_judge
 
-        inside = {item: value for item, value in dict(judge_scores).items() if item in self.texts}
-        scores, human = self._known(inside, "judge_scores"), self.labelled(self._annotator(annotator))
+        self.refresh()
+        scores = self._known(judge_scores, "judge_scores", self.texts)
+        human = self.labelled(self._annotator(annotator))
         given = {"scale": "nominal", "categories": self.labels, "clusters": self.clusters, **options}
         sides = ({item: found.get(item) for item in self.texts} for found in (scores, human))
         return validate_judge(*sides, **given)
@@ -241,6 +261,7 @@ class LabellingSession:
         """Return one row per item: ``item``, ``cluster`` where known, and the label of each annotator (None: none yet)."""
         import pandas as pd
 
+        self.refresh()
         known: dict[str, Mapping[str, str]] = {} if self.clusters is None else {"cluster": self.clusters}
         known |= {name: self.labelled(name) for name in self.annotators}
         columns = {name: [found.get(item) for item in self.texts] for name, found in known.items()}
@@ -248,6 +269,7 @@ class LabellingSession:
 
     def to_dict(self) -> dict[str, Any]:
         """Return set-up and labels, JSON-ready; no text."""
+        self.refresh()
         labels = {name: self.labelled(name) for name in self.annotators}
         return {"hash": self.hash, "labels": list(self.labels), "annotator": self.annotator, "labelled": labels}
 
@@ -263,7 +285,7 @@ class LabellingSession:
 
     def _act(self, kind: Literal["label", "skip"], item: str | None, label: str = "") -> str | None:
         with self.file.held():
-            self.refresh()
+            self._read()
             now = self.current
             if now is None:
                 raise InputError(f"every item has a label of {self.annotator}: undo() takes the last one back")
@@ -279,7 +301,7 @@ class LabellingSession:
         try:
             self.file.extend([record] if self._headed else [head, record])
         finally:
-            self.refresh()  # the state is what the file says, also after a failure
+            self._read()  # the state is what the file says, also after a failure
 
     def _forget(self) -> None:
         self._headed = False
@@ -321,13 +343,22 @@ class LabellingSession:
         """Return who is asked for; somebody who has done nothing in this file is refused, as most often misspelt."""
         return self.annotator if name is None else require_choice(name, "annotator", self.annotators)
 
-    def _known(self, found: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Return labels by item, NaN as None; refuse a label the session does not have."""
-        labels = {item: None if value is None or value != value else value for item, value in found.items()}
-        for item, value in labels.items():
-            if value is not None and value not in self.labels:
+    def _known(self, found: Any, name: str, inside: Container[str] | None = None) -> dict[str, str | None]:
+        """Return labels by item, missing ones as None; refuse a label the session does not have."""
+        if not isinstance(found, Mapping) and type(found).__name__ != "Series":
+            got = f"{type(found).__name__} {show(found)}"
+            raise InputError(f"{name} must be labels by item, a mapping or a Series, got {got}: write {{item: label}}")
+        labels: dict[str, str | None] = {}
+        for item, value in found.items():
+            if item in labels:  # in the index of a Series
+                raise InputError(f"{name} has the item {show(item)} twice: keep one label each")
+            if inside is not None and item not in inside:
+                continue
+            missing = value is None or type(value).__name__ == "NAType" or (isinstance(value, Real) and value != value)
+            if not missing and not (isinstance(value, str) and value in self.labels):
                 known = ", ".join(self.labels)
                 raise InputError(f"{name}: item {show(item)} has {show(value)}, which is none of {known}")
+            labels[item] = None if missing else value
         return labels
 
 

@@ -188,7 +188,7 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "text\na\n")
     with pytest.raises(InputError, match="delimiter must be one character"):
         from_table(path, delimiter="ab")
-    with pytest.raises(InputError, match="label_separator must not be empty"):
+    with pytest.raises(InputError, match="label_separator must be a str that is not empty, got ''"):
         from_table(path, label_separator="")
     with pytest.raises(InputError, match="labels must name a field by scheme"):
         from_table(path, labels=["text"])  # type: ignore[arg-type]
@@ -276,3 +276,43 @@ def test_no_metadata_are_lost_to_a_prefix(tmp_path: Path) -> None:
     names = ["text", "meta_text", "meta_meta_text", "meta_meta_meta_text", "meta_mood"]
     found = corpus.utterances[names].fillna("").values.tolist()
     assert found == [["Hello", "a", "b", "c", "d"], ["Hello", "", "e", "", ""]]
+
+
+@pytest.mark.parametrize("text", [0, 0.0, False, [], {}, 5])
+def test_a_text_that_is_none_is_refused(tmp_path: Path, text: object) -> None:
+    with pytest.raises(DataError, match=r"utterances\.jsonl:1: text must be a string, got"):
+        from_convokit(convokit(tmp_path / "c", [{"id": "a", "text": text}]))
+
+
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    twice = r":2: the name 'text' stands twice in one object: rename or remove one"
+    lines = '{"text": "a"}\n{"text": "b", "text": "c"}\n'
+    with pytest.raises(DataError, match=r"t\.jsonl" + twice):
+        from_table(table(tmp_path / "t.jsonl", lines))
+    folder = convokit(tmp_path / "c", [{"id": "a"}], {"c": {}})
+    (folder / "conversations.json").write_text('{"c": {"meta": {}}, "c": {"meta": {"x": 1}}}')
+    with pytest.raises(DataError, match=r"conversations\.json: not a JSON file \(the name 'c' stands twice"):
+        from_convokit(folder)
+    (folder / "utterances.jsonl").write_text(
+        '{"id": "a", "text": "", "conversation_id": "c", "meta": {"x": 1, "x": 2}}'
+    )
+    with pytest.raises(DataError, match=r"utterances\.jsonl:1: the name 'x' stands twice"):
+        from_convokit(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text": None}, "text must be the name of a column, got None"),
+        ({"speaker": 3}, "speaker must be the name of a column, got 3"),
+        ({"labels": {"act": 3}}, "labels must name a field by scheme"),
+        ({"label_separator": 5}, "label_separator must be a str that is not empty, got 5"),
+        ({"all_annotated": "false"}, "all_annotated must be True or False, got str 'false'"),
+        ({"path": None}, "path must be"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        from_table(**{"path": table(tmp_path / "t.csv", "text\na\n")} | options)
+    with pytest.raises(InputError, match="folder must be"):
+        from_convokit(None)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from anima.corpora import load_corpus, registry, verify
+from anima.corpora import fetch, load_corpus, registry, verify
 from anima.errors import CorpusMissingError, DataError, DataWarning, InputError
 from anima.negation import score as ruler
 from anima.settings import data_path
@@ -175,3 +175,21 @@ def test_a_folder_that_changed_is_read_anew(tmp_path):
     path = tmp_path / "casino" / "casino_valid.json"
     path.write_text("[]")
     assert len(load_corpus(tmp_path / "casino").dialogues) < len(before.dialogues)
+
+
+@pytest.mark.parametrize("sample", ["false", "", 0, 1])
+def test_sample_is_true_or_false(sample: object) -> None:
+    for name in ("casino", "negation", "a/b"):
+        with pytest.raises(InputError, match=f"sample must be True or False, got {type(sample).__name__} {sample!r}"):
+            load_corpus(name, sample=sample)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="force must be True or False"):
+        fetch("casino", force=sample)  # type: ignore[arg-type]
+
+
+def test_a_folder_that_cannot_be_read_is_named(casino_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, _: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path / "closed"))
+
+    monkeypatch.setattr("pathlib.Path.rglob", refuse)
+    with pytest.raises(DataError, match=r"closed: cannot be read \(Permission denied\): give a folder that holds"):
+        load_corpus(casino_folder)

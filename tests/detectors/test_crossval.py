@@ -220,3 +220,31 @@ def test_learning_curve_rises_to_the_full_score(make, names):
     json.dumps(curve.to_dict(), allow_nan=False)
     with pytest.raises(InputError, match="more than the 32 groups"):
         learning_curve([Majority()], frame, names, sizes=[33])
+
+
+def test_labels_belong_to_texts_by_their_index():
+    frame = pd.DataFrame(
+        {"dialogue_id": np.arange(60) // 3, "text": [("good", "bad")[i % 2] + " thing" for i in range(60)]}
+    )
+    labels = pd.Series([("p", "n")[i % 2] for i in range(60)])
+    mixed = labels.sample(frac=1, random_state=3)
+    for given in (labels, mixed, pd.get_dummies(mixed, dtype=bool), labels.tolist()):
+        if isinstance(given, list):
+            with pytest.raises(InputError, match="frame lacks the columns"):
+                cross_validate([TfidfHead()], frame, given)
+        else:
+            found = cross_validate([TfidfHead()], frame, given, n_resamples=20)
+            assert found.macro()["macro-F1, TF-IDF"].value == 1
+    curve = learning_curve([TfidfHead()], frame, mixed, sizes=[8], n_resamples=20)
+    assert curve.points["f1"].tolist() == [1]
+    with pytest.raises(InputError, match=r"row 100 of labels is not in frame; .*labels\.set_axis\(frame\.index\)"):
+        cross_validate([TfidfHead()], frame, labels.set_axis(range(100, 160)))
+    twice = labels.set_axis([0, *range(59)])
+    with pytest.raises(InputError, match="rows of one name cannot be told apart"):
+        cross_validate([TfidfHead()], frame, twice)
+    with pytest.raises(InputError, match=r"detectors must be a list, got .*: write \[detector\]"):
+        cross_validate(TfidfHead(), frame, labels)
+    with pytest.raises(InputError, match="labels must be a table, a Series or names of columns, got 5"):
+        cross_validate([TfidfHead()], frame, 5)
+    with pytest.raises(InputError, match="exclusive must be True or False, got str 'no'"):
+        cross_validate([TfidfHead()], frame, labels, exclusive="no")

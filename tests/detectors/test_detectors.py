@@ -86,7 +86,7 @@ def test_laws(detector, embedder, rows, exclusive):
 
 def test_scores_keep_the_index_of_a_series(frame, names):
     texts = frame["text"].set_axis(frame["utterance_id"])
-    assert list(Majority().fit(texts, frame[names]).scores(texts).index) == list(texts.index)
+    assert list(Majority().fit(texts, frame[names].set_axis(texts.index)).scores(texts).index) == list(texts.index)
 
 
 def test_majority_says_the_commonest_label_and_only_it():
@@ -231,3 +231,18 @@ def test_empty_choices_are_named(frame):
         cross_validate([Majority()], frame, [])
     with pytest.raises(InputError, match=r"detectors must be of anima\.detectors, got 5"):
         cross_validate([5], frame, [])
+
+
+def test_what_has_an_index_belongs_together_by_it():
+    texts = pd.Series(["yes a", "no b", "yes c", "no d"], index=list("wxyz"))
+    labels = pd.DataFrame({"yes": [True, False, True, False]}, index=texts.index)
+    found = TfidfHead(tune=False).fit(texts, labels.iloc[::-1], groups=pd.Series([2, 2, 1, 1], index=list("zyxw")))
+    same = TfidfHead(tune=False).fit(texts, labels, groups=[1, 1, 2, 2])
+    assert found.scores(texts).equals(same.scores(texts))
+    assert Texts(texts, groups=pd.Series([2, 1, 1, 2], index=list("zxwy"))).groups.tolist() == [0, 0, 1, 1]
+    turns = pd.Series([4, 3, 2, 1], index=list("zyxw"))
+    assert Texts(texts, context={"turn": turns}).context("turn").tolist() == [1, 2, 3, 4]
+    with pytest.raises(InputError, match=r"labels must have the index of texts: row 0 of labels is not in texts"):
+        Majority().fit(texts, labels.reset_index(drop=True))
+    with pytest.raises(InputError, match=r"groups must have the index of texts: .*groups\.set_axis\(texts\.index\)"):
+        Texts(texts, groups=pd.Series([1, 1, 2, 2]))

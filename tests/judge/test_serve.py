@@ -297,3 +297,26 @@ def test_recorded_requests(rules, oracle):
         if theirs == 400:
             assert answer.headers["content-type"].startswith("text/plain")
     assert differing == {name: entry["result"] for name, entry in TABLE.items() if name.startswith("http-")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lang": "fr"}, "lang must be one of 'en', 'es', got 'fr'"),
+        ({"origins": ["foo"]}, "origins: 'foo' is no web origin: write it as browsers do"),
+        ({"origins": ["http://a.example/"]}, "is no web origin"),
+        ({"origins": ["http://A.example"]}, "is no web origin"),
+        ({"origins": "http://a.example"}, "origins must be a list of str"),
+        ({"hosts": ["http://a.example"]}, "hosts: 'http://a.example' is no name of a server: write it without scheme"),
+        ({"hosts": ["a.example:80"]}, "is no name of a server"),
+    ],
+)
+def test_settings_that_no_request_could_meet_are_refused_at_the_start(settings, message):
+    with pytest.raises(InputError, match=message):
+        create_app("rules", **settings)
+
+
+def test_settings_of_every_kind_are_taken():
+    create_app(
+        "rules", origins=["*", "http://a.example:3000", "https://[::1]:80"], hosts=["*.a.org", "::1", "[::1]", "*"]
+    )

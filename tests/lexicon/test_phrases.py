@@ -229,3 +229,10 @@ def test_preference_questions_of_real_dialogues_held_out(corpora_dir: Path) -> N
     assert result.held_out.kappa.n == 4615
     assert result.held_out.kappa.value >= 0.55
     assert len(result) < 60
+
+
+def test_a_label_is_named_not_given(frame: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="label must be the name of a column of utterances, got Series; put it into"):
+        learn(frame, frame.iloc[:, 0])
+    with pytest.raises(InputError, match="groups must be the name of a column of utterances, got NoneType"):
+        learn(frame, "x", groups=None)

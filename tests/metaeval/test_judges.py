@@ -178,7 +178,7 @@ def test_clusters_widen_the_interval():
         ([1], [1], {"scale": "ratio"}, "scale"),
         ([1, 2], [1, 2], {"clusters": ["a", None]}, "item 1 has none"),
         ([1, 7], [1, 2], {"categories": [1, 2, 3]}, "7 is not among the declared"),
-        ([[1]], [[1]], {}, r"must be numbers or text, got list \[1\]"),
+        ([[1]], [[1]], {}, r"must be a number or text, got list \[1\]"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(judge, human, options, message):
@@ -305,3 +305,64 @@ def test_means_are_those_of_the_t_test_and_robust_to_clusters():
     assert (copied.low, copied.high) == pytest.approx((estimate.low, estimate.high))  # copies tell nothing new
     for few in ([3.0], [2.0, 2.0]):
         assert mean_estimate(np.array(few), "mean").status == "unreliable"
+
+
+def test_a_constant_judge_gets_no_interval():
+    x = np.random.default_rng(0).random(30)
+    golden, flat = dict(enumerate(x)), dict.fromkeys(range(30), 1)
+    panels = [
+        continuous_agreement(np.column_stack([x, np.full(30, 0.3)]), weights=weights, interval=interval)
+        for weights in ("quadratic", "linear")
+        for interval in ("auto", "percentile")
+    ]
+    judged = calibrate_judge_continuous(golden, flat)
+    rows = [
+        {"item_id": i, "judge_name": j, "dimension": "d", "score": s}
+        for i, v in golden.items()
+        for j, s in (("a", v), ("b", 1))
+    ]
+    corpus = corpus_agreement(rows)
+    found = [one for panel in (*panels, judged) for one in (panel.icc, getattr(panel, "weighted_kappa", panel.icc))]
+    found += [judged.kappa, calibrate_judge(golden, flat).kappa, validate_judge(flat, golden).agreement]
+    found += [validate_judge(flat, golden).icc, corpus.overall_icc, corpus.overall_weighted_kappa]
+    for one in found:
+        assert (one.value, one.has_interval, one.status) == (0, False, "unreliable")
+        assert "interval" in one.reason
+    same = continuous_agreement(np.column_stack([x, np.ones((30, 2))]))
+    assert (same.weighted_kappa.status, same.icc.value) == ("undefined", 0)
+
+
+NUMBERS, WRITTEN = {1: 1, 2: 2, 3: 3}, {"1": 1, "2": 2, "3": 3}
+
+
+@pytest.mark.parametrize("join", [calibrate_judge, calibrate_judge_continuous, lambda a, b: validate_judge(b, a)])
+def test_ids_of_two_types_are_named(join):
+    with pytest.raises(
+        InputError, match=r"ids of .* are int \(e.g. 1\) and those of .* str \(e.g. '1'\); give both one"
+    ):
+        join(NUMBERS, WRITTEN)
+    with pytest.raises(InputError, match="have no item in common"):
+        join(WRITTEN, NUMBERS)
+    assert join(NUMBERS, {"1": 1, 2: 2, 3.0: 3}).accounting.n_used == 2
+
+
+def test_groups_by_ids_of_another_type_are_refused():
+    with pytest.raises(InputError, match="human_labels and groups have no item in common"):
+        validate_judge(NUMBERS, NUMBERS, groups=WRITTEN)
+
+
+@pytest.mark.parametrize("odd", [pd.Timestamp("2020"), pd.Timedelta("1h"), 1 + 2j, b"1", 10**400])
+def test_scores_that_are_no_real_numbers_are_refused(odd):
+    for judge in (calibrate_judge, calibrate_judge_continuous):
+        for given in ({1: odd, 2: 2, 3: 3}, dict.fromkeys(NUMBERS, odd)):
+            with pytest.raises(InputError, match=r"candidate\['score'\].*number|candidate.* no float can"):
+                judge(NUMBERS, given)
+            with pytest.raises(InputError, match=r"golden\['human_score'\].*number|golden.* no float can"):
+                judge(given, NUMBERS)
+    for scale in ("auto", "nominal", "interval"):
+        with pytest.raises(
+            InputError, match=r"judge_scores: item 1 must be a number or text|judge_scores holds an int"
+        ):
+            validate_judge({1: odd, 2: 2, 3: 3}, NUMBERS, scale=scale)
+    with pytest.raises(InputError, match="categories must be numbers or text"):
+        validate_judge([1, 2], [1, 2], categories=[[1], 2])

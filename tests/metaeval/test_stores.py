@@ -457,6 +457,20 @@ def test_every_line_is_checked_before_one_judge_is_picked(tmp_path):
         JsonlSentinelStore(path).history("J")
 
 
+@pytest.mark.parametrize("store", [JsonlOutcomeStore, JsonlTraceStore, JsonlSentinelStore])
+def test_a_place_that_cannot_hold_a_store_is_named_with_what_to_do(tmp_path, store):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"lies under '.*file', which is a file: give another path"):
+        store(tmp_path / "file" / "deeper")
+    for place in ("", None):
+        with pytest.raises(InputError, match=r"(folder|path) must (name a place|be a str or a Path)"):
+            store(place)
+    wrong = tmp_path if store is JsonlSentinelStore else tmp_path / "file"
+    with pytest.raises(InputError, match=r"is a folder: add the name|is a file: give the folder"):
+        store(wrong)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_files_change_hands_with_the_clock_running(tmp_path):
     before = time.time_ns() // 1_000_000
     store = JsonlOutcomeStore(tmp_path, max_bytes=10, durability="batch")
@@ -472,3 +486,23 @@ def test_a_field_given_in_both_spellings_is_refused():
     given = {"run_id": "a", "runId": "b", "scenarioId": "s", "startedAt": 1, "status": "running"}
     with pytest.raises(ValidationError, match="'run_id' and 'runId' are the same one"):
         Run.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda store, runs: store.outcomes(since="x"), "since must be a time in ms.*got str 'x'"),
+        (lambda store, runs: runs.spans(until=float("nan")), "until must be a time in ms"),
+        (lambda store, runs: store.outcomes(labels="x"), "labels must be a mapping.*got 'x'"),
+        (lambda store, runs: runs.runs(tags=["x"]), "tags must be a mapping"),
+        (lambda store, runs: store.outcomes(run_ids=5), "run_ids must be a list of ids, got int 5"),
+        (lambda store, runs: store.outcomes(run_ids=[["a"]]), r"run_ids \(item 0\) must be a str"),
+        (lambda store, runs: store.extend(None), "outcomes must be a list of records, got NoneType"),
+        (lambda store, runs: store.extend({"runId": "a"}), "outcomes must be a list of records, got dict"),
+        (lambda store, runs: runs.extend("runs", 5), "runs must be a list of records, got int 5"),
+        (lambda store, runs: MemorySentinelStore("x"), "snapshots must be a list of records"),
+    ],
+)
+def test_wrong_filters_and_batches_are_refused_by_name(call, message):
+    with pytest.raises(InputError, match=message):
+        call(MemoryOutcomeStore(), MemoryTraceStore())

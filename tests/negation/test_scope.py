@@ -222,3 +222,12 @@ def test_reach_is_bounded_so_that_time_is_linear(lang: str) -> None:
 def test_spellings_of_chats(text, denied):
     (found,) = scopes(text, "en")
     assert found.text == denied
+
+
+@pytest.mark.parametrize("value", [None, 5, [], b"a"])
+def test_what_is_no_text_is_named(value: object) -> None:
+    for function in (guess_language, scopes):
+        with pytest.raises(InputError, match=r"^text (is|must be)"):
+            function(value)  # type: ignore[operator]
+    with pytest.raises(InputError, match="affixal must be True or False, got str 'no'"):
+        scopes("unhappy", affixal="no")  # type: ignore[arg-type]

@@ -203,3 +203,26 @@ def test_any_labels_give_a_value_or_a_reason(pairs, weights):
         return
     assert -1 <= result.low <= result.value <= result.high <= 1
     assert result.value == pytest.approx(turned.value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: wilson_interval([1, 2], [3, 4, 5]), r"hits has shape \(2,\) and n \(3,\): give one n"),
+        (lambda: wilson_interval(10**400, 3), "hits holds an integer that no float can"),
+        (lambda: weighted_kappa([1, 2, 10**400], [1, 2, 3]), "the scale of a and b holds an integer"),
+        (lambda: cohen_kappa([[1], [1, 2]], [1, 2]), "a must have one axis.*rows of several lengths"),
+        (lambda: cohen_kappa([{}, {}], [{}, {}]), "a and b must hold numbers or text, got dict"),
+        (lambda: cohen_kappa([1, 2], [1, 2], categories=[[1], 2]), r"categories must be numbers or text, got list \[1"),
+        (lambda: cohen_kappa([1, 2], [1, 2], clusters=[[1], [1, 2]]), "clusters must have one axis"),
+    ],
+)
+def test_input_that_numpy_would_choke_on_is_refused_by_name(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_a_constant_rater_has_no_resampled_interval():
+    found = cohen_kappa([1, 2, 3, 2, 1, 3] * 5, [2] * 30, weights="quadratic", interval="percentile")
+    assert (found.value, found.has_interval) == (0, False)
+    assert "gave one score" in found.reason

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -331,3 +332,31 @@ def test_a_difference_of_auc_is_paired():
     assert found.low <= found.value <= found.high
     same = auc_difference(X, 2 * X + 1, outcome, clusters=np.arange(60) // 2, n_resamples=50)
     assert (same.value, same.low, same.high, same.n_clusters) == (0, 0, 0, 30)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[1], [1, 2]], r"must have one axis, got \[\[1\], \[1, 2\]\] with rows of several lengths"),
+        (pd.Series(pd.date_range("2020", periods=3)), "must hold numbers, got datetime64.*times are no scores"),
+        (pd.Series(pd.to_timedelta([1, 2, 3], "h")), "must hold numbers, got timedelta64.*divide by a unit"),
+        (pd.Series(pd.date_range("2020", periods=3), dtype=object), "item 0 must be a number, got Timestamp"),
+        (pd.Series(["1", "2", "3"], dtype="string"), "item 0 must be a number, got '1'"),
+        (np.array([1, 2, 3]) + 1j, "must hold numbers, got complex128: take the real part"),
+        ([1, 2 + 1j, None], r"item 1 must be a number, got \(2\+1j\)"),
+        ([1, 2, 10**400], "holds an integer that no float can"),
+    ],
+)
+def test_what_is_no_real_number_is_refused(values, message):
+    with pytest.raises(InputError, match=f"x.* {message}"):
+        correlation(values, [1, 2, 3])
+    with pytest.raises(InputError, match=f"scores.* {message}"):
+        auc(values, [0, 1, 1])
+
+
+def test_missing_values_and_booleans_of_every_kind_are_taken():
+    for values in (
+        pd.Series([True, None, False, True], dtype="boolean"), [np.True_, None, np.False_, True],
+        pd.Series([1, None, 0, 1], dtype="Int64"), pd.Series([1, pd.NA, 0, 1], dtype=object), [1, math.inf, 0, 1],
+    ):  # fmt: skip
+        assert correlation(values, [3, 9, 1, 3]).n_dropped == 1

@@ -200,3 +200,13 @@ def test_spread_is_one_for_honest_weights():
     assert successive_spread(values, weights)[0] > 1.3
     assert successive_spread(values, weights, trim=1)[0] == pytest.approx(spread, rel=0.05)
     assert math.isnan(successive_spread(np.ones(2), np.ones(2), trim=1)[0])
+
+
+@pytest.mark.parametrize("found", [cusum([], [], baseline=0), e_process([], null=0.5)])
+def test_an_empty_series_is_unknown(found):
+    assert found.alarmed is None
+    assert found.reason == "there are no values"
+    assert found.summary().startswith("Drift is unknown: there are no values")
+    assert found.to_dict()["alarmed"] is None
+    quiet = e_process([0.5], null=0.5)
+    assert (quiet.alarmed, quiet.reason) == (False, "")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from anima.errors import InputError
-from anima.stats import icc, weighted_kappa
+from anima.stats import icc, lin_ccc, weighted_kappa
 from anima.stats.intraclass import concordance_terms, icc_of_sums
 
 RNG = np.random.default_rng(2)
@@ -120,3 +120,17 @@ def test_resamples_agree_with_the_formula(kind):
 def test_two_raters_repeat_the_message_of_quadratic_kappa():
     pair = np.round(SCORES[:, :2] * 2)
     assert icc(long(pair)).value == pytest.approx(weighted_kappa(*pair.T).value, abs=0.02)
+
+
+@pytest.mark.parametrize("interval", ["auto", "percentile", "bca"])
+@pytest.mark.parametrize("flat", [1, 0.1 + 0.2, 1e9])
+def test_a_constant_rater_has_no_interval_of_rounding_noise(interval, flat):
+    x = np.random.default_rng(0).random(30)
+    frame = long(np.column_stack([x, np.full(30, flat)]))
+    found = [lin_ccc(x, [flat] * 30, interval=interval), lin_ccc([flat] * 30, x, clusters=np.arange(30) // 2)]
+    found += [icc(frame, kind=kind, interval=interval) for kind in ("2,1", "3,1", "2,k")]
+    for one in found:
+        assert (one.value, one.has_interval, one.status) == (0, False, "unreliable")
+        assert one.reason == f"a rater gave one score ({flat:g}) throughout: interval not estimable"
+    # Of three raters two still differ.
+    assert icc(long(np.column_stack([x, x[::-1], np.ones(30)])), interval=interval).has_interval

@@ -118,3 +118,13 @@ def test_smallest_p():
 def test_text_is_refused_by_name(function):
     with pytest.raises(InputError, match="must hold numbers, got"):
         function(["0.1", "0.2"])
+
+
+@pytest.mark.parametrize(
+    "values", [[["a"], ["b"]], ["1", "10"], [[1], [1, 2]], [1j, 2], np.array(["2020", "2021"], "M8[Y]"), [10**400, 1]]
+)
+def test_what_is_no_number_is_refused_by_name(values):
+    with pytest.raises(InputError, match=r"^y hold|^y must hold numbers"):
+        max_t([1, 2], values)
+    with pytest.raises(InputError, match=r"^p_values hold|^p_values must hold numbers"):
+        adjust_p(values)

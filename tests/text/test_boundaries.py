@@ -92,3 +92,8 @@ def test_the_default_is_the_rule_that_scores_better_on_the_development_set():
     assert default.n_gold > 400
     assert default.f1 > 0.99
     assert default.f1 > reference.f1 + 0.05
+
+
+def test_spans_are_a_list():
+    with pytest.raises(InputError, match=r"gold_spans must be a list of spans \(start, end\), got None"):
+        boundary_scores(None, [])

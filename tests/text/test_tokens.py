@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anima.errors import InputError
 from anima.text import count_words, fields, words
 from anima.text.tokens import WHITE_SPACE
 
@@ -52,3 +53,10 @@ def test_white_space_is_the_unicode_property():
     # U+001C to U+001F are split by str.split(), but are no White_Space; neither are zero-width characters
     assert {char for char in map(chr, range(0x3001)) if char.isspace()} - set(WHITE_SPACE) == set("\x1c\x1d\x1e\x1f")
     assert fields("a\x1cb \u200bc\ufeff") == ["a\x1cb", "\u200bc\ufeff"]
+
+
+@pytest.mark.parametrize("value", [None, 5, [], b"a"])
+def test_what_is_no_text_is_named(value):
+    for function in (words, count_words, fields):
+        with pytest.raises(InputError, match=r"^text (is|must be)"):
+            function(value)

@@ -236,7 +236,14 @@ def test_keys() -> None:
         ({"items": {"a": None}}, "texts of items .*None"),
         ({"items": pd.DataFrame({"utterance_id": ["a", "a"], "text": ["x", "y"]})}, "the id 'a' twice"),
         ({"items": pd.DataFrame({"id": ["a"], "text": ["x"]})}, "lacks the column 'utterance_id'"),
-        ({"detectors": {"ana": {}}}, "the annotator's name"),
+        ({"detectors": {"ana": {}}}, "the annotator's name 'ana', .*rename the detector"),
+        ({"detectors": ["d"]}, r"detectors must be .*got list \['d'\]: write \{name: \{item: label\}\}"),
+        ({"detectors": {"d": "x"}}, r"detectors\['d'\] must be labels by item, .*got str 'x'"),
+        (
+            {"detectors": {"d": pd.Series(["plain", "plain"], ["r0", "r0"])}},
+            r"detectors\['d'\] has the item 'r0' twice",
+        ),
+        ({"detectors": {"d": {"r0": ["plain"]}}}, r"item 'r0' has \['plain'\]"),
         ({"detectors": {"lexicon": {"r0": "praise"}}}, r"detectors\['lexicon'\]: item 'r0' has 'praise'"),
     ],
 )
@@ -246,6 +253,57 @@ def test_bad_input_is_named(path: Path, options: dict, message: str) -> None:
 
 
 # Agreement
+
+
+def test_a_detector_with_the_name_of_an_annotator_is_refused_whenever_they_came(path: Path) -> None:
+    start(path, "bob").label("plain")
+    with pytest.raises(
+        InputError, match=r"the annotator's name 'bob', who labels in .*labels\.jsonl: rename the detector"
+    ):
+        start(path, detectors={"bob": {"r0": "evasion"}})
+    session = start(path, detectors={"zoe": {"r0": "evasion"}})
+    assert [estimate.name for estimate in session.agreements()] == ["kappa of ana and bob", "kappa of ana and zoe"]
+    start(path, "zoe").label("plain")
+    assert session.label("plain") == "r1", "what others do keeps nobody from labelling"
+    assert session.undo().label == "plain"
+    for ask in (
+        session.refresh, session.agreements, lambda: session.agreement("zoe"), session.to_frame, session.to_dict,
+        lambda: session.validate({}),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match="the annotator's name 'zoe'"):
+            ask()
+
+
+def test_results_are_those_of_the_file_as_it_is_now(path: Path) -> None:
+    ana = start(path)
+    finish(ana, ["plain", "evasion"] * 2)
+    bob = ana.as_annotator("bob")
+    finish(bob, ["plain", "evasion"] * 2)
+    assert ana.agreement("bob").value == 1.0, "bob began after ana's last reading"
+    for _ in range(4):
+        bob.undo()
+    finish(bob, ["evasion", "plain"] * 2)
+    assert ana.agreement("bob").value == -1.0
+    bob.undo()
+    assert [estimate.n for estimate in ana.agreements()] == [3]
+    bob.undo()
+    assert ana.to_frame()["bob"].tolist() == ["evasion", "plain", None, None, None]
+    bob.undo()
+    assert ana.validate(dict.fromkeys(ITEMS, "evasion"), annotator="bob").n == 1
+    bob.undo()
+    assert ana.to_dict()["labelled"]["bob"] == {}
+
+
+def test_missing_labels_of_a_judge_are_missing_and_what_is_no_labels_is_refused(path: Path) -> None:
+    session = start(path)
+    finish(session, ["plain"] * 4)
+    judge = pd.Series([None, float("nan"), pd.NA, "plain", "odd"], ["r0", "r1", "r2", "r3", "elsewhere"], dtype=object)
+    assert session.validate(judge).n == 1
+    for given_, got in ((None, "NoneType None"), (["plain"], r"list \['plain'\]"), ("plain", "str 'plain'")):
+        with pytest.raises(
+            InputError, match=rf"judge_scores must be labels by item, .*got {got}: write {{item: label}}"
+        ):
+            session.validate(given_)
 
 
 def test_agreement_is_that_of_stats(path: Path) -> None:

@@ -295,6 +295,17 @@ def test_agreement_stays_away_until_it_is_asked_for(tmp_path) -> None:
     assert widget.validate(found).agreement.value == want.value
 
 
+def test_a_name_that_clashes_later_is_said_where_agreement_stands(tmp_path) -> None:
+    widget = labelling(tmp_path, detectors={"lexicon": {}})
+    press(widget, do="agreement", open=True)
+    session = widget.session
+    LabellingSession(session.texts, session.keys, session.file.path, annotator="lexicon").label("plain")
+    state = press(widget, do="label", label="plain")
+    assert state["status"] == "Saved: plain."
+    assert "the annotator's name 'lexicon'" in state["agreement"][0]
+    assert "rename the detector" in widget._repr_html_()
+
+
 # Without a kernel
 
 
