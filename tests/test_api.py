@@ -60,15 +60,26 @@ def test_nothing_to_analyse_is_a_result(reply: str, rules: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply",
-    ["Sí", "ok", "7", "a\x00b", "\x00Great question!\x00", "Grande\u0301", "创造力是什么？", "İ", "\u3164"],
+    ("reply", "intent", "withheld"),
+    [
+        ("Sí", "UNCLASSIFIED", False),
+        ("ok", "UNCLASSIFIED", True),
+        ("7", "UNCLASSIFIED", False),
+        ("a\x00b", "UNCLASSIFIED", False),
+        ("\x00Great question!\x00", "VALIDATE", False),
+        ("Grande\u0301", "UNCLASSIFIED", True),
+        ("创造力是什么？", "UNCLASSIFIED", True),
+        ("İ", "UNCLASSIFIED", True),
+        ("\u3164", "UNCLASSIFIED", True),
+    ],
     ids=ascii,
 )
-def test_little_text_is_one_sentence(reply: str) -> None:
+def test_little_text_is_one_sentence(reply: str, intent: str, withheld: bool) -> None:
     found = anima.analyze(reply)
     assert len(found.steps) == 1
     assert found.steps[0].phrase == reply[found.steps[0].start : found.steps[0].end]
-    assert found.note in ("", "a reply of one word is too short to name an intent by")
+    assert found.steps[0].intent == intent
+    assert found.note == ("a reply of one word is too short to name an intent by" if withheld else "")
     assert found.trajectory.predictability == "insufficient"
     json.dumps(found.to_dict(), allow_nan=False)
 
